@@ -1,0 +1,3 @@
+//! The `ngame` command.
+
+fn main() {}

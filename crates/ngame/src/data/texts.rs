@@ -1,0 +1,144 @@
+//! Many texts in one allocation.
+
+/// Texts stored back to back in one arena: 8 bytes a text beside its own bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    bytes: String,
+    /// Where each text ends in `bytes`; it begins where the one before it ends.
+    ends: Vec<u64>,
+}
+
+impl Texts {
+    /// No texts.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many texts there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is no text (see [`Texts::is_blank`] for texts that are all empty).
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Whether every text is the empty string.
+    pub fn is_blank(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The text at `index`.
+    ///
+    /// # Panics
+    /// If there is no such text.
+    pub fn get(&self, index: usize) -> &str {
+        let begin = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        &self.bytes[begin..self.ends[index] as usize]
+    }
+
+    /// The texts in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> + DoubleEndedIterator + Clone {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Adds a text.
+    pub fn push(&mut self, text: &str) {
+        self.bytes.push_str(text);
+        self.finish_text();
+    }
+
+    /// Adds a piece to the text being written, which [`Texts::finish_text`] completes.
+    pub fn push_piece(&mut self, piece: &str) {
+        self.bytes.push_str(piece);
+    }
+
+    /// The bytes of the text being written so far.
+    pub fn unfinished(&self) -> &str {
+        &self.bytes[self.ends.last().map_or(0, |&end| end as usize)..]
+    }
+
+    /// Drops the text being written, unfinished.
+    pub fn discard_unfinished(&mut self) {
+        self.bytes.truncate(self.ends.last().map_or(0, |&end| end as usize));
+    }
+
+    /// Completes the text being written.
+    pub fn finish_text(&mut self) {
+        self.ends.push(self.bytes.len() as u64);
+    }
+
+    /// Adds all texts of `other`.
+    pub fn append(&mut self, other: &Self) {
+        let base = self.bytes.len() as u64;
+        self.bytes.push_str(&other.bytes);
+        self.ends.extend(other.ends.iter().map(|end| base + end));
+    }
+
+    /// The texts at `indices`, in that order.
+    pub fn select(&self, indices: &[u32]) -> Self {
+        let mut selected = Self::new();
+        selected.ends.reserve_exact(indices.len());
+        selected
+            .bytes
+            .reserve_exact(indices.iter().map(|&index| self.get(index as usize).len()).sum());
+        for &index in indices {
+            selected.push(self.get(index as usize));
+        }
+        selected
+    }
+
+    /// Gives spare memory back once no more texts will come.
+    pub fn shrink_to_fit(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+
+    /// How many bytes the texts take in memory.
+    pub fn memory(&self) -> u64 {
+        (self.bytes.capacity() + self.ends.capacity() * size_of::<u64>()) as u64
+    }
+}
+
+impl<S: AsRef<str>> FromIterator<S> for Texts {
+    fn from_iter<I: IntoIterator<Item = S>>(texts: I) -> Self {
+        let mut all = Self::new();
+        for text in texts {
+            all.push(text.as_ref());
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_back_as_they_went_in() {
+        let texts: Texts = ["", "ä", "", "bc"].into_iter().collect();
+        assert_eq!(texts.iter().collect::<Vec<_>>(), ["", "ä", "", "bc"]);
+        assert_eq!(texts.select(&[3, 0, 3]).iter().collect::<Vec<_>>(), ["bc", "", "bc"]);
+    }
+
+    #[test]
+    fn append_shifts_the_ends() {
+        let mut texts: Texts = ["a", "bc"].into_iter().collect();
+        texts.append(&["", "def"].into_iter().collect());
+        assert_eq!(texts.iter().collect::<Vec<_>>(), ["a", "bc", "", "def"]);
+    }
+
+    #[test]
+    fn pieces_make_one_text_and_can_be_taken_back() {
+        let mut texts: Texts = ["a"].into_iter().collect();
+        texts.push_piece("b");
+        texts.push_piece("c");
+        assert_eq!(texts.unfinished(), "bc");
+        texts.discard_unfinished();
+        texts.push_piece("d");
+        texts.finish_text();
+        assert_eq!(texts.iter().collect::<Vec<_>>(), ["a", "d"]);
+        assert!(!texts.is_blank());
+    }
+}

@@ -1,0 +1,7 @@
+//! Extreme classification: from a text to the few right labels out of millions.
+
+pub mod data;
+pub mod error;
+pub mod progress;
+
+pub use error::{Error, Result};
