@@ -100,6 +100,14 @@ impl Csr {
         repeats
     }
 
+    /// Adds all rows of `other`, which has the same columns.
+    pub(crate) fn append(&mut self, other: &Self) {
+        assert_eq!(self.n_columns, other.n_columns, "matrices of the same columns");
+        let base = self.columns.len() as u64;
+        self.columns.extend_from_slice(&other.columns);
+        self.offsets.extend(other.offsets[1..].iter().map(|offset| base + offset));
+    }
+
     /// How many pairs each column has.
     pub fn column_counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.n_columns as usize];
@@ -199,11 +207,6 @@ impl ScoredCsr {
         &self.pattern
     }
 
-    /// The pairs that have a score, without the scores.
-    pub fn into_pattern(self) -> Csr {
-        self.pattern
-    }
-
     /// The columns of a row, ascending, and their scores beside them.
     ///
     /// # Panics
@@ -220,13 +223,44 @@ impl ScoredCsr {
     /// If a column lies outside the matrix.
     pub fn push_row(&mut self, row: &mut Vec<(u32, f32)>) -> usize {
         let n_given = row.len();
-        row.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-        row.dedup_by_key(|&mut (column, _)| column);
+        if !row.is_sorted_by(|a, b| a.0 < b.0) {
+            row.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+            row.dedup_by_key(|&mut (column, _)| column);
+        }
         let begin = self.scores.len();
         self.pattern.columns.extend(row.iter().map(|&(column, _)| column));
         self.scores.extend(row.iter().map(|&(_, score)| score));
         self.pattern.check_and_close_row(begin);
         n_given - row.len()
+    }
+
+    /// Drops all rows from `n_rows` on.
+    pub(crate) fn truncate(&mut self, n_rows: usize) {
+        self.pattern.offsets.truncate(n_rows + 1);
+        let n_pairs = self.pattern.offsets.last().map_or(0, |&end| end as usize);
+        self.pattern.columns.truncate(n_pairs);
+        self.scores.truncate(n_pairs);
+    }
+
+    /// The same pairs without those `keep` refuses, given their scores; the scores go.
+    pub(crate) fn into_pattern_where(self, keep: impl Fn(f32) -> bool) -> Csr {
+        if self.scores.iter().all(|&score| keep(score)) {
+            return self.pattern;
+        }
+        let mut kept = Csr::new(self.pattern.n_columns);
+        for row in 0..self.n_rows() {
+            let (columns, scores) = self.row(row);
+            let pairs = columns.iter().zip(scores).filter(|&(_, &score)| keep(score));
+            kept.columns.extend(pairs.map(|(&column, _)| column));
+            kept.offsets.push(kept.columns.len() as u64);
+        }
+        kept
+    }
+
+    /// Adds all rows of `other`, which has the same columns.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.pattern.append(&other.pattern);
+        self.scores.extend_from_slice(&other.scores);
     }
 }
 

@@ -1,0 +1,8 @@
+//! The library's integration tests, one binary.
+
+#![allow(clippy::unwrap_used)] // A test that fails may panic.
+
+mod bad_input; // What a user gets wrong, and what they are told.
+mod folders; // Data sets as the tests need them, written to a temporary folder.
+mod readers; // Every format, read back.
+mod tidy; // The rules of the house.
