@@ -1,3 +1,20 @@
-//! The `ngame` command.
+//! The `ngame` command: parse the arguments, run one command, turn its result into an exit code.
 
-fn main() {}
+mod args;
+mod check;
+mod completions;
+mod exit;
+mod progress;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return exit::usage(&error),
+    };
+    exit::guarded(|| args.run())
+}

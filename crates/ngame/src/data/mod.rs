@@ -37,5 +37,5 @@ pub use oddities::Oddities;
 pub use options::{Format, ReadOptions, SplitRequest, TextChoice};
 pub use predictions::{read_label_counts, read_label_matrix, read_predictions};
 pub use read::detect;
-pub use summary::{Distribution, Summary};
+pub use summary::{Distribution, FrequencyBand, Summary};
 pub use texts::Texts;

@@ -1,0 +1,41 @@
+# What CI and contributors run. `make test` is the whole check; everything else is on request.
+
+DATA ?=
+FUZZ_SECONDS ?= 300
+
+.PHONY: test lint doc fmt deny bench-data fuzz
+
+test: lint
+	cargo test --workspace
+	$(MAKE) doc
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+doc:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+fmt:
+	cargo fmt --all
+
+# Licences, bans and sources of all dependencies. Installing cargo-deny takes minutes, once.
+deny:
+	cargo deny --version || cargo install --locked cargo-deny
+	cargo deny check licenses bans sources
+
+# Reading and tokenising against Python, loading a data set of a million labels, scoring a million
+# predictions: make bench-data DATA=/path/to/yso-finna-en
+bench-data: encoders/all-MiniLM-L6-v2/tokenizer.json
+	cargo build --release -p ngame-bench
+	python3 bench/data.py $(DATA)
+
+encoders/all-MiniLM-L6-v2/tokenizer.json:
+	scripts/get-minilm
+
+# Every fuzz target for FUZZ_SECONDS each; needs `cargo install cargo-fuzz`, works on stable Rust.
+fuzz:
+	cd fuzz && for target in $$(cargo fuzz list); do \
+		cargo fuzz run --sanitizer none $$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096 || exit 1; \
+	done
