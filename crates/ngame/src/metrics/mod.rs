@@ -3,6 +3,8 @@
 //! - [`evaluate`]: precision, nDCG and recall at 1 to k, plain and propensity-scored, exactly as
 //!   the community's reference (pyxclib) defines them; [`evaluate_with_intervals`] adds confidence
 //!   intervals.
+//! - [`evaluate_groups`]: the same precision broken down by groups of labels, from the most
+//!   frequent to the rarest.
 //! - [`top_k`]: the ranking itself, for whoever else needs the best few of many scores.
 //!
 //! All results are the same to the last bit on any number of threads: rows are added up in chunks
@@ -30,6 +32,7 @@
 mod bootstrap;
 mod columns;
 mod contributions;
+mod deciles;
 mod evaluate;
 mod ndcg;
 mod poisson;
@@ -39,6 +42,7 @@ mod ranking;
 mod recall;
 
 pub use bootstrap::{Bootstrap, Interval};
+pub use deciles::{GroupMetrics, HEAD_COUNT, LabelGroups, TORSO_COUNT, evaluate_groups};
 pub use evaluate::{Intervals, Metrics, PerMetric, Task, evaluate, evaluate_with_intervals};
 pub use propensity::PropensityModel;
 pub use ranking::top_k;
