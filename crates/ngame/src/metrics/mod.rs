@@ -5,6 +5,7 @@
 //!   intervals.
 //! - [`evaluate_groups`]: the same precision broken down by groups of labels, from the most
 //!   frequent to the rarest.
+//! - [`evaluate_online`]: the yields of a live A/B test from its search log.
 //! - [`top_k`]: the ranking itself, for whoever else needs the best few of many scores.
 //!
 //! All results are the same to the last bit on any number of threads: rows are added up in chunks
@@ -35,6 +36,7 @@ mod contributions;
 mod deciles;
 mod evaluate;
 mod ndcg;
+mod online;
 mod poisson;
 mod precision;
 mod propensity;
@@ -44,6 +46,9 @@ mod recall;
 pub use bootstrap::{Bootstrap, Interval};
 pub use deciles::{GroupMetrics, HEAD_COUNT, LabelGroups, TORSO_COUNT, evaluate_groups};
 pub use evaluate::{Intervals, Metrics, PerMetric, Task, evaluate, evaluate_with_intervals};
+pub use online::{
+    ArmMetrics, Estimate, OnlineMetrics, OnlineReport, Search, SearchLog, evaluate_online,
+};
 pub use propensity::PropensityModel;
 pub use ranking::top_k;
 
