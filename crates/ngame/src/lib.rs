@@ -2,6 +2,7 @@
 
 pub mod data;
 pub mod error;
+pub mod metrics;
 pub mod progress;
 
 pub use error::{Error, Result};
