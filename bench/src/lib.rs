@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 pub fn peak_memory() -> u64 {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return 0 };
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib: Option<u64> =
-        line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
+    let kib: Option<u64> = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
     kib.unwrap_or(0) * 1024
 }
 

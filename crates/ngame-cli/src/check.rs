@@ -63,7 +63,8 @@ pub(crate) struct ReadArgs {
 
 impl ReadArgs {
     pub(crate) fn options(&self) -> ngame::Result<ReadOptions> {
-        let split = self.split.map(|share| SplitRequest::new(share, self.split_seed)).transpose()?;
+        let split =
+            self.split.map(|share| SplitRequest::new(share, self.split_seed)).transpose()?;
         Ok(ReadOptions { format: self.format, text: self.text, split })
     }
 }

@@ -111,7 +111,10 @@ mod tests {
     #[test]
     fn numbers_are_grouped_by_three() {
         assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!((counted(1, "label"), counted(0, "label")), ("1 label".into(), "0 labels".into()));
+        assert_eq!(
+            (counted(1, "label"), counted(0, "label")),
+            ("1 label".into(), "0 labels".into())
+        );
     }
 
     #[test]

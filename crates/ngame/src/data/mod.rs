@@ -39,3 +39,9 @@ pub use predictions::{read_label_counts, read_label_matrix, read_predictions};
 pub use read::detect;
 pub use summary::{Distribution, FrequencyBand, Summary};
 pub use texts::Texts;
+
+pub(crate) use interner::Interner;
+pub(crate) use lines::for_each_line;
+pub(crate) use own::FileKind;
+pub(crate) use source::Source;
+pub(crate) use table::for_each_row;

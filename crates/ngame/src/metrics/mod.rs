@@ -42,6 +42,7 @@ mod precision;
 mod propensity;
 mod ranking;
 mod recall;
+mod search_log;
 
 pub use bootstrap::{Bootstrap, Interval};
 pub use deciles::{GroupMetrics, HEAD_COUNT, LabelGroups, TORSO_COUNT, evaluate_groups};

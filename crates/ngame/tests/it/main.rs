@@ -4,5 +4,7 @@
 
 mod bad_input; // What a user gets wrong, and what they are told.
 mod folders; // Data sets as the tests need them, written to a temporary folder.
+mod golden_metrics; // Our metrics against pyxclib's.
 mod readers; // Every format, read back.
+mod search_logs; // Logs of A/B tests, read back and measured.
 mod tidy; // The rules of the house.
