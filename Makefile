@@ -36,6 +36,7 @@ encoders/all-MiniLM-L6-v2/tokenizer.json:
 # Every fuzz target for FUZZ_SECONDS each; needs `cargo install cargo-fuzz`, works on stable Rust.
 fuzz:
 	cd fuzz && for target in $$(cargo fuzz list); do \
-		cargo fuzz run --sanitizer none $$target -- \
+		mkdir -p corpus/$$target; \
+		cargo fuzz run --sanitizer none $$target corpus/$$target seeds/$$target -- \
 			-max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096 || exit 1; \
 	done

@@ -41,7 +41,7 @@ enum Command {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.command {
-            Command::Demo(args) => demo::run(args),
+            Command::Demo(args) => demo::run(&args),
             Command::Check(args) => check::run(&args),
             Command::Metrics(args) => metrics::run(&args),
             Command::OnlineMetrics(args) => online_metrics::run(&args),

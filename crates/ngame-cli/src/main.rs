@@ -3,7 +3,10 @@
 mod args;
 mod check;
 mod completions;
+mod demo;
 mod exit;
+mod metrics;
+mod online_metrics;
 mod progress;
 mod terminal;
 

@@ -11,6 +11,8 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// Bars.
 pub(crate) const BAR: Style = AnsiColor::Cyan.on_default();
+/// What is right.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 /// What wants attention.
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 

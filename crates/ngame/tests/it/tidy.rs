@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// The library's modules in the order data flows; a module uses only those before it.
-const ORDER: [&str; 5] = ["error", "progress", "data", "metrics", "tokens"];
+const ORDER: [&str; 6] = ["error", "progress", "data", "metrics", "baseline", "tokens"];
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -1,0 +1,11 @@
+//! The command as users run it, one binary.
+
+#![allow(clippy::unwrap_used)] // A test that fails may panic.
+
+mod command; // Runs `ngame` and looks at what it says.
+
+mod check; // ngame check
+mod demo; // ngame demo
+mod metrics; // ngame metrics
+mod online_metrics; // ngame online-metrics
+mod shell; // Help, completions, manual pages, exit codes, pipes.
