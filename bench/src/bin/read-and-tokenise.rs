@@ -27,7 +27,7 @@ fn main() -> anyhow::Result<()> {
     let stores = stores?;
     let line = json!({
         "points": stores.iter().map(|store| store.n_texts()).sum::<usize>(),
-        "tokens": stores.iter().map(|store| store.n_tokens()).sum::<u64>(),
+        "tokens": stores.iter().map(|store| store.n_tokens()).sum::<usize>(),
         "read_seconds": read.as_secs_f64(),
         "tokenise_seconds": tokenising.as_secs_f64(),
         "result_bytes": dataset.memory() + stores.iter().map(|store| store.memory()).sum::<u64>(),

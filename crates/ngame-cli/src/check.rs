@@ -125,7 +125,7 @@ impl TokenCounts {
         let tokenizer = Tokenizer::load(path)?;
         let lengths = |texts| -> ngame::Result<Vec<u64>> {
             let store = tokenize(texts, &tokenizer, LONGEST.max(max_tokens), bars)?;
-            Ok((0..store.n_texts()).map(|text| store.n_tokens_of(text) as u64).collect())
+            Ok((0..store.n_texts()).map(|text| store.len(text) as u64).collect())
         };
         let texts = lengths(&dataset.train.texts)?;
         let n_cut = texts.iter().filter(|&&length| length > max_tokens as u64).count();

@@ -108,8 +108,8 @@ fn write_baselines(
     nearest: &NearestPoints<'_>,
 ) -> std::io::Result<()> {
     let counts = dataset.train.by_point.column_counts();
-    let weights = PropensityModel::default()
-        .inverse_propensities(dataset.train.n_points() as u64, &counts);
+    let weights =
+        PropensityModel::default().inverse_propensities(dataset.train.n_points() as u64, &counts);
     let task = Task {
         truth: &test.by_point,
         filter: Some(&test.filter),

@@ -97,11 +97,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let predictions =
         read_predictions(&args.predictions, n_points, n_labels, labels.as_ref(), &bars)?;
     let weights = counts.as_ref().map(|(n, counts)| model.inverse_propensities(*n, counts));
-    let task = Task {
-        truth: &truth,
-        filter: filter.as_ref(),
-        inverse_propensities: weights.as_deref(),
-    };
+    let task =
+        Task { truth: &truth, filter: filter.as_ref(), inverse_propensities: weights.as_deref() };
     let k = usize::from(args.k);
     let (metrics, intervals) = if args.intervals {
         let bootstrap =
@@ -161,12 +158,14 @@ fn propensity_model(args: &Args) -> anyhow::Result<PropensityModel> {
         Some(name) => PropensityModel::for_dataset(name).with_context(|| {
             let known: Vec<_> =
                 PropensityModel::known_datasets().iter().map(|&(name, _)| name).collect();
-            format!("--propensity: `{name}` is not known; use --a and --b, or: {}", known.join(", "))
+            format!(
+                "--propensity: `{name}` is not known; use --a and --b, or: {}",
+                known.join(", ")
+            )
         })?,
         None => PropensityModel::default(),
     };
-    let model =
-        PropensityModel { a: args.a.unwrap_or(default.a), b: args.b.unwrap_or(default.b) };
+    let model = PropensityModel { a: args.a.unwrap_or(default.a), b: args.b.unwrap_or(default.b) };
     model.validate()?;
     Ok(model)
 }
@@ -215,9 +214,8 @@ pub(crate) fn write_metrics(
     // Beyond a handful, people look at the round ones; JSON has them all.
     let shown: Vec<usize> =
         (1..=k).filter(|&at| at <= 5 || at == k || (at % 10 == 0 && at <= 100)).collect();
-    let mut table = Table::new(
-        std::iter::once("%".to_owned()).chain(shown.iter().map(|at| format!("@{at}"))),
-    );
+    let mut table =
+        Table::new(std::iter::once("%".to_owned()).chain(shown.iter().map(|at| format!("@{at}"))));
     let rows = [
         ("precision", Some(&metrics.precision), intervals.map(|i| &i.precision)),
         ("nDCG", Some(&metrics.ndcg), intervals.map(|i| &i.ndcg)),

@@ -5,5 +5,6 @@ pub mod data;
 pub mod error;
 pub mod metrics;
 pub mod progress;
+pub mod tokens;
 
 pub use error::{Error, Result};

@@ -18,7 +18,7 @@ fn the_sample_has_its_counts() {
     }
     assert_eq!((json["format"].as_str(), json["text"].as_str()), (Some("lf"), Some("both")));
     let text = ngame(["check".as_ref(), sample.as_os_str()]).success();
-    for part in ["1,408", "579", "1,180 labels", "6.25 training points each", "worth a look"] {
+    for part in ["1,408", "579", "1,180 labels", "6.25 training points each"] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(!text.contains('\u{1b}'), "no colours where there is no terminal");
@@ -33,10 +33,25 @@ fn five_rows_of_csv_are_enough() {
     );
     let text = ngame(["check".as_ref(), path.as_os_str()]).success();
     assert!(text.contains("5 labels"), "{text}");
+    assert!(!text.contains("worth a look"), "{text}");
     assert!(text.contains("no test rows: add a test file, or make some with --split 0.1"));
-    let json =
-        ngame(["check", path.to_str().unwrap(), "--split", "0.4", "--json"]).json();
+    let json = ngame(["check", path.to_str().unwrap(), "--split", "0.4", "--json"]).json();
     assert_eq!((json["n_train"].as_u64(), json["n_test"].as_u64()), (Some(3), Some(2)));
+}
+
+#[test]
+fn oddities_are_shown_and_no_error() {
+    let (_folder, path) = temporary("mine.csv", "text,labels\na,x;x\na,y\n,y\nb,\n");
+    let text = ngame(["check".as_ref(), path.as_os_str()]).success();
+    for part in [
+        "worth a look",
+        "1 training points repeat the text of an earlier one",
+        "1 points have no text",
+        "1 training points have no label",
+        "1 labels stand twice in a row and count once",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
 }
 
 #[test]

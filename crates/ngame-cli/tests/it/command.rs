@@ -33,11 +33,8 @@ impl Outcome {
 }
 
 pub(crate) fn ngame<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Outcome {
-    let output = Command::new(env!("CARGO_BIN_EXE_ngame"))
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_ngame")).args(args).stdin(Stdio::null()).output().unwrap();
     Outcome {
         code: output.status.code().unwrap(),
         stdout: String::from_utf8(output.stdout).unwrap(),

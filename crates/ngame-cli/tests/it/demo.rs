@@ -5,7 +5,8 @@ use crate::command::ngame;
 #[test]
 fn the_demo_shows_data_baselines_and_answers() {
     let text = ngame(["demo"]).success();
-    for part in ["The bundled sample", "1,180 labels", "nearest texts", "40.76", "gwenview", "✓", "Next"]
+    for part in
+        ["The bundled sample", "1,180 labels", "nearest texts", "40.76", "gwenview", "✓", "Next"]
     {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }

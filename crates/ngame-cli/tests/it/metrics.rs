@@ -56,7 +56,8 @@ fn tables_and_groups_are_for_people() {
 
 #[test]
 fn intervals_are_the_same_for_the_same_seed() {
-    let run = |seed: &str| golden(&["--intervals", "--seed", seed, "--json"]).json()["intervals"].clone();
+    let run =
+        |seed: &str| golden(&["--intervals", "--seed", seed, "--json"]).json()["intervals"].clone();
     assert_eq!(run("1"), run("1"));
     assert_ne!(run("1"), run("2"));
 }
@@ -80,7 +81,10 @@ fn a_data_set_folder_brings_truth_filter_and_counts() {
 #[test]
 fn propensities_go_by_name() {
     let amazon = golden(&["--propensity", "LF-AmazonTitles-131K", "--json"]).json();
-    assert_eq!(amazon["psprecision"], golden(&["--a", "0.6", "--b", "2.6", "--json"]).json()["psprecision"]);
+    assert_eq!(
+        amazon["psprecision"],
+        golden(&["--a", "0.6", "--b", "2.6", "--json"]).json()["psprecision"]
+    );
     let message = golden(&["--propensity", "nowhere"]).user_error();
     assert!(message.contains("`nowhere` is not known"), "{message}");
 }
