@@ -8,7 +8,7 @@
 use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::pre_tokenizers::PreTokenizerWrapper;
 
-use super::definition::added_token_form;
+use super::definition::added_tokens;
 
 /// How to cut a piece of ASCII text into words.
 #[derive(Clone, Debug)]
@@ -37,14 +37,11 @@ impl AsciiWords {
         for byte in b'!'..=b'~' {
             left_to_crate[usize::from(byte)] = false;
         }
-        #[expect(clippy::iter_over_hash_type, reason = "flags are set in whatever order")]
-        for token in tokenizer.get_added_tokens_decoder().values() {
-            for form in [&token.content, &added_token_form(tokenizer, token).ok()?] {
-                // A text is searched as it is or lowercased, so both letters count.
-                for byte in form.bytes().take(1) {
-                    left_to_crate[usize::from(byte.to_ascii_lowercase())] = true;
-                    left_to_crate[usize::from(byte.to_ascii_uppercase())] = true;
-                }
+        for (token, form) in added_tokens(tokenizer).ok()? {
+            // A text is searched as it is or lowercased, so both letters count.
+            for byte in [token.content, form].iter().filter_map(|form| form.bytes().next()) {
+                left_to_crate[usize::from(byte.to_ascii_lowercase())] = true;
+                left_to_crate[usize::from(byte.to_ascii_uppercase())] = true;
             }
         }
         Some(Self { lowercase, left_to_crate })

@@ -3,15 +3,15 @@
 //! The crate trusts a `tokenizer.json`: some malformed ones make it panic, others make its results
 //! depend on the order of a hash table. [`build`] refuses those first.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::{Value, json};
 use tokenizers::normalizers::Precompiled;
-use tokenizers::{NormalizedString, Normalizer};
+use tokenizers::{AddedToken, NormalizedString, Normalizer};
 
+use crate::Result;
 use crate::error::{InputError, InputErrorKind, Place};
-use crate::{Error, Result};
 
 /// The most ids a vocabulary may have. Real ones have at most about a million; the bound keeps a
 /// file with one absurd id from claiming gigabytes.
@@ -165,6 +165,8 @@ fn check_merges(model: &Value, place: &Place) -> Result<()> {
     let prefix = model["continuing_subword_prefix"].as_str().unwrap_or_default();
     for merge in merges {
         let (left, right) = match merge {
+            // Old files have a pair in one string, and may begin as a merges.txt does.
+            Value::String(line) if line.starts_with("#version") => continue,
             Value::String(line) => match line.split_once(' ') {
                 Some(pair) => pair,
                 None => continue,
@@ -218,38 +220,37 @@ fn check_character_maps(normalizer: &Value, place: &Place) -> Result<()> {
 /// choose between them by the order of a hash table.
 fn check_added_tokens(tokenizer: &tokenizers::Tokenizer, place: &Place) -> Result<()> {
     let place = || place.clone().field("added_tokens");
-    let decoder = tokenizer.get_added_tokens_decoder();
-    let ids: BTreeSet<u32> = decoder.keys().copied().collect();
     let mut forms = HashSet::new();
-    for id in ids {
-        let token = &decoder[&id];
-        let form = added_token_form(tokenizer, token).map_err(|found| unusable(place(), found))?;
-        let error = if form.is_empty() {
-            unusable(place(), format!("`{}`, of which normalisation leaves nothing", token.content))
+    let tokens = added_tokens(tokenizer).map_err(|found| unusable(place(), found))?;
+    for (token, form) in tokens {
+        let problem = if form.is_empty() {
+            "of which normalisation leaves nothing"
         } else if !forms.insert((token.normalized, form)) {
-            unusable(
-                place(),
-                format!("`{}`, which looks like another once normalised", token.content),
-            )
+            "which looks like another once normalised"
         } else {
             continue;
         };
-        return Err(Error::from(error.expected("added tokens that can be told apart")));
+        return Err(unusable(place(), format!("`{}`, {problem}", token.content))
+            .expected("added tokens that can be told apart")
+            .into());
     }
     Ok(())
 }
 
-/// What an added token looks like where it is searched for: in the text, or in the normalised text.
-pub(super) fn added_token_form(
+/// The added tokens in the order of their ids, each with what it looks like where it is searched
+/// for: in the text or, if it is a normalised token, in the normalised text.
+pub(super) fn added_tokens(
     tokenizer: &tokenizers::Tokenizer,
-    token: &tokenizers::AddedToken,
-) -> Result<String, String> {
-    match tokenizer.get_normalizer().filter(|_| token.normalized) {
-        None => Ok(token.content.clone()),
-        Some(normalizer) => guarded(|| {
-            let mut normalized = NormalizedString::from(token.content.as_str());
-            normalizer.normalize(&mut normalized)?;
-            Ok(normalized.get().to_owned())
+) -> Result<Vec<(AddedToken, String)>, String> {
+    let tokens: BTreeMap<u32, AddedToken> =
+        tokenizer.get_added_tokens_decoder().into_iter().collect();
+    let with_form = |token: AddedToken| match tokenizer.get_normalizer() {
+        Some(normalizer) if token.normalized => guarded(|| {
+            let mut form = NormalizedString::from(token.content.as_str());
+            normalizer.normalize(&mut form)?;
+            Ok((token, form.get().to_owned()))
         }),
-    }
+        _ => Ok((token.clone(), token.content)),
+    };
+    tokens.into_values().map(with_form).collect()
 }

@@ -74,10 +74,8 @@ impl TokenStore {
         };
         debug_assert_eq!(store.body().len(), end);
         let (offsets, _) = store.body()[offsets_begin..].as_chunks::<8>();
-        let mut begins = offsets.iter().map(|&offset| u64::from_le_bytes(offset));
-        let ordered = begins.clone().is_sorted();
-        let (first, last) = (begins.clone().next(), begins.next_back());
-        if !ordered || first != Some(0) || last != Some(shape.n_tokens) {
+        let ordered = offsets.iter().map(|&offset| u64::from_le_bytes(offset)).is_sorted();
+        if !ordered || store.offset(0) != 0 || store.offset(store.n_texts()) != shape.n_tokens {
             return Err(damaged(path, "offsets that do not divide the ids").into());
         }
         Ok(store)

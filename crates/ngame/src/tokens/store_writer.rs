@@ -186,6 +186,24 @@ mod tests {
     }
 
     #[test]
+    fn files_of_version_1_stay_readable_and_are_still_written_so() {
+        // These files are kept for ever; another version gets files of its own.
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/tokens");
+        let texts = [vec![2, 300, 3], vec![], vec![2, 65_535, 7, 3]];
+        for vocabulary_size in [65_536, 65_537] {
+            let path = fixtures.join(format!("store-version-1-of-{vocabulary_size}.bin"));
+            let store = TokenStore::open(&path).unwrap();
+            store.verify().unwrap();
+            check(&store, &texts);
+            assert_eq!(store.vocabulary_size(), vocabulary_size);
+            let folder = tempfile::tempdir().unwrap();
+            let again = folder.path().join("again");
+            in_file(&texts, vocabulary_size, &again);
+            assert_eq!(fs::read(again).unwrap(), fs::read(path).unwrap());
+        }
+    }
+
+    #[test]
     fn damage_is_seen_and_never_a_panic() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");

@@ -102,10 +102,15 @@ impl Tokenizer {
 
     /// Appends the ids of `text` to `ids`: at most `max_tokens` of them, special tokens included.
     ///
-    /// There must be room for the special tokens and one more.
+    /// There must be room for the special tokens and one more. An error appends nothing.
     pub fn encode(&self, text: &str, max_tokens: usize, ids: &mut Vec<u32>) -> Result<()> {
         self.check_max_tokens(max_tokens)?;
-        self.encode_with(&mut self.lend_cache(), text, max_tokens, ids)
+        let begin = ids.len();
+        let result = self.encode_with(&mut self.lend_cache(), text, max_tokens, ids);
+        if result.is_err() {
+            ids.truncate(begin);
+        }
+        result
     }
 
     /// Refuses a `max_tokens` that leaves no room for the text.
@@ -126,7 +131,8 @@ impl Tokenizer {
         self.caches.lend()
     }
 
-    /// Does what [`Tokenizer::encode`] does, with a cache and a `max_tokens` that was checked.
+    /// Does what [`Tokenizer::encode`] does, with a cache and a `max_tokens` that was checked; an
+    /// error may leave some ids behind.
     pub(super) fn encode_with(
         &self,
         cache: &mut Loan<'_>,
@@ -136,7 +142,7 @@ impl Tokenizer {
     ) -> Result<()> {
         ids.extend_from_slice(&self.special_tokens.before);
         let room = max_tokens - self.special_tokens.len();
-        let end = ids.len() + room;
+        let end = ids.len().saturating_add(room);
         if self.word_local {
             for piece in pieces(text) {
                 if ids.len() >= end {

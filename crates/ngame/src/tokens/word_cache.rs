@@ -9,11 +9,17 @@
 //! [`PROBES`] slots of where its hash says or it is not stored, so that no choice of texts can make
 //! looking up slow.
 
+use std::num::NonZero;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
+use std::thread::available_parallelism;
 
-/// The memory that the caches of one tokenizer may take together, in bytes.
+/// The memory that the caches of one tokenizer may take together, in bytes; more if there are so
+/// many threads that each would get less than [`LEAST_MEMORY`].
 const MEMORY: usize = 64 << 20;
+
+/// The memory that is worth giving to a cache, in bytes: enough for the most frequent words.
+const LEAST_MEMORY: usize = 4 << 20;
 
 /// Longer pieces are rarely words and rarely repeat: they are not stored. In bytes, below 256.
 const LONGEST_PIECE: usize = 64;
@@ -170,23 +176,27 @@ fn hash(piece: &[u8]) -> u64 {
 }
 
 /// The caches of one tokenizer that no thread is using just now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct WordCachePool {
     idle: Mutex<Vec<WordCache>>,
+    /// How many caches are kept: as many as there can be busy threads.
+    most: usize,
+}
+
+impl Default for WordCachePool {
+    fn default() -> Self {
+        let most = available_parallelism().map_or(1, NonZero::get);
+        Self { idle: Mutex::default(), most }
+    }
 }
 
 impl WordCachePool {
     /// Lends a cache out, until the loan is dropped. A new one if all others are in use.
     pub(super) fn lend(&self) -> Loan<'_> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let cache = idle.unwrap_or_else(|| WordCache::new(MEMORY / most_caches()));
-        Loan { cache: Some(cache), pool: self }
+        let memory = (MEMORY / self.most).max(LEAST_MEMORY);
+        Loan { cache: Some(idle.unwrap_or_else(|| WordCache::new(memory))), pool: self }
     }
-}
-
-/// As many threads as can be busy at once, each with a cache of its own.
-fn most_caches() -> usize {
-    rayon::current_num_threads()
 }
 
 /// A cache that goes back to its pool when dropped.
@@ -214,8 +224,8 @@ impl DerefMut for Loan<'_> {
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
         let mut idle = self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        // More threads than the pool was made for may have borrowed; what is too many is dropped.
-        if idle.len() < most_caches() {
+        // More threads than there are processors may have borrowed; what is too many is dropped.
+        if idle.len() < self.pool.most {
             idle.extend(self.cache.take());
         }
     }

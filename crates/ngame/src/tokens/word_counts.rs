@@ -49,13 +49,16 @@ pub(super) fn count_words(
         .counted
         .par_chunks(CHUNK)
         .map(|pieces| {
+            if observer.cancelled() {
+                return Err(Error::Cancelled);
+            }
             let mut counts = Counts::default();
             for &(piece, count) in pieces {
                 add_words(piece, count, normalizer, &mut counts);
             }
-            counts
+            Ok(counts)
         })
-        .reduce(Counts::default, Counts::merge);
+        .try_reduce(Counts::default, |left, right| Ok(left.merge(right)))?;
     let mut words = words.counted;
     words.sort_unstable();
     observer.event(Event::Finished);

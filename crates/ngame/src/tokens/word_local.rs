@@ -28,7 +28,7 @@ use tokenizers::models::ModelWrapper;
 use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::pre_tokenizers::PreTokenizerWrapper;
 
-use super::definition::added_token_form;
+use super::definition::added_tokens;
 
 /// Whether each piece of a text can be tokenised by itself.
 pub(super) fn is_word_local(tokenizer: &tokenizers::Tokenizer) -> bool {
@@ -50,15 +50,11 @@ pub(super) fn is_word_local(tokenizer: &tokenizers::Tokenizer) -> bool {
         ModelWrapper::BPE(model) => model.dropout.is_none(),
         ModelWrapper::Unigram(_) => false,
     };
-    normalizer
-        && pre_tokenizer
-        && model
-        && !tokenizer.get_encode_special_tokens()
-        && tokenizer.get_added_tokens_decoder().values().all(|token| {
-            let without_space = |text: &str| !text.contains(char::is_whitespace);
-            without_space(&token.content)
-                && added_token_form(tokenizer, token).is_ok_and(|form| without_space(&form))
-        })
+    let without_space = |text: &str| !text.contains(char::is_whitespace);
+    let added_tokens = added_tokens(tokenizer).is_ok_and(|tokens| {
+        tokens.iter().all(|(token, form)| without_space(&token.content) && without_space(form))
+    });
+    normalizer && pre_tokenizer && model && added_tokens && !tokenizer.get_encode_special_tokens()
 }
 
 /// The pieces of a text: what lies between spaces, tabs, carriage returns and line feeds.

@@ -52,6 +52,13 @@ fn sizes_count_what_an_embedding_needs() {
 }
 
 #[test]
+fn rows_may_be_as_long_as_one_likes() {
+    let (tokenizer, mut ids) = (tokenizer("lowercase"), vec![7]);
+    tokenizer.encode("debian", usize::MAX, &mut ids).unwrap();
+    assert_eq!(ids.len(), 4);
+}
+
+#[test]
 fn too_few_tokens_are_refused() {
     let tokenizer = tokenizer("lowercase");
     let mut ids = vec![];

@@ -105,6 +105,13 @@ fn bad_definitions_are_refused_with_a_reason() {
 }
 
 #[test]
+fn merges_may_be_written_the_old_way() {
+    let mut definition = definition();
+    definition["model"]["merges"] = json!(["#version: 0.2", "a ##b"]);
+    assert_eq!(super::encode(&load(&definition).unwrap(), "ab", 9), [3]);
+}
+
+#[test]
 fn a_model_must_know_its_own_unknown_token() {
     let mut definition = definition();
     definition["model"] = json!({"type": "WordLevel", "unk_token": "?", "vocab": {"a": 0}});
@@ -117,7 +124,9 @@ fn a_model_must_know_its_own_unknown_token() {
 fn a_pipeline_that_panics_while_encoding_is_an_error() {
     let mut definition = definition();
     definition["pre_tokenizer"] = json!({"type": "FixedLength", "length": 0});
-    let error = load(&definition).unwrap().encode("ab", 9, &mut Vec::new()).unwrap_err();
+    let mut ids = vec![7];
+    let error = load(&definition).unwrap().encode("ab", 9, &mut ids).unwrap_err();
+    assert_eq!(ids, [7]);
     assert!(error.to_string().contains("hostile.json"), "{error}");
 }
 

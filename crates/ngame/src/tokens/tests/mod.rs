@@ -3,6 +3,7 @@
 mod caching;
 mod golden;
 mod hostile;
+mod merging;
 mod same_as_crate;
 mod training;
 
