@@ -1,8 +1,9 @@
 //! Writes a synthetic LF folder of a given size: `synthetic-lf FOLDER POINTS LABELS PAIRS`.
 //!
 //! Titles have two to fifteen words drawn from a vocabulary of a hundred thousand with Zipf-like
-//! frequencies, labels are drawn with Zipf-like frequencies too, and every label appears at least
-//! once while there are pairs enough. Plain JSON lines; the same arguments write the same bytes.
+//! frequencies. A point's labels are drawn with Zipf-like frequencies too, without repetition; the
+//! first is its own number, so that every label appears while there are points enough. Plain JSON
+//! lines; the same arguments write the same bytes.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -18,7 +19,7 @@ fn main() -> anyhow::Result<()> {
     };
     let folder = PathBuf::from(folder);
     let (points, labels): (u64, u64) = (points.parse()?, labels.parse()?);
-    let labels_per_point = pairs.parse::<u64>()? / points;
+    let labels_per_point = pairs.parse::<f64>()? / points as f64;
     std::fs::create_dir_all(&folder)?;
     let mut random = ChaCha8Rng::seed_from_u64(17);
     write_lines(&folder, "lbl.json", labels, |line, label| {
@@ -26,18 +27,27 @@ fn main() -> anyhow::Result<()> {
         title(line, &mut random);
         line.push_str("\"}\n");
     })?;
+    let mut targets = Vec::new();
     write_lines(&folder, "trn.json", points, |line, point| {
         line.push_str(&format!(r#"{{"uid": "P{point}", "title": ""#));
         title(line, &mut random);
         line.push_str(r#"", "target_ind": ["#);
-        let n_labels = random.random_range(1..labels_per_point * 2);
-        for index in 0..n_labels {
-            let separator = if index == 0 { "" } else { ", " };
-            let label = if index == 0 { point % labels } else { zipf(&mut random, labels) };
-            line.push_str(&format!("{separator}{label}"));
+        // Uniform from 1 on, with the wanted mean.
+        let n_labels = 1 + ((labels_per_point * 2.0 - 1.0) * random.random::<f64>()) as usize;
+        targets.clear();
+        targets.push(point % labels);
+        while targets.len() < n_labels {
+            let label = zipf(&mut random, labels);
+            if !targets.contains(&label) {
+                targets.push(label);
+            }
+        }
+        for (index, label) in targets.iter().enumerate() {
+            line.push_str(if index == 0 { "" } else { ", " });
+            line.push_str(&label.to_string());
         }
         line.push_str(r#"], "target_rel": ["#);
-        for index in 0..n_labels {
+        for index in 0..targets.len() {
             line.push_str(if index == 0 { "1.0" } else { ", 1.0" });
         }
         line.push_str("]}\n");
