@@ -138,16 +138,7 @@ fn read_table(
         path,
         separator,
         observer,
-        |columns| {
-            if columns.iter().any(|column| ["id", "text", "title"].contains(column)) {
-                return Ok(());
-            }
-            Err(InputError::new(InputErrorKind::MissingField, Place::line(path, 1))
-                .expected("columns `id` and `text`")
-                .found("a header without them")
-                .help("name the columns on the first line: id,text")
-                .into())
-        },
+        &[(&["id", "text", "title"], "columns `id` and `text`")],
         |line, record| {
             check_row_count(path, rows.len() + 1)?;
             if let Some(id) = &record.id {
@@ -157,10 +148,7 @@ fn read_table(
             Ok(())
         },
     )?;
-    check_row_count(path, rows.len())?;
-    let words = rows.words;
-    let (ids, texts) = rows.into_ids_and_texts();
-    Ok(Labels { ids, texts, words })
+    rows.into_labels(path)
 }
 
 fn duplicate_text(path: &Path, text: &str) -> Error {

@@ -79,10 +79,7 @@ pub(crate) fn read_labels(
             Ok(())
         },
     )?;
-    check_row_count(path, rows.len())?;
-    let words = rows.words;
-    let (ids, texts) = rows.into_ids_and_texts();
-    Ok(Labels { ids, texts, words })
+    rows.into_labels(path)
 }
 
 /// Two labels of one id could not be told apart by anybody who uses the id.

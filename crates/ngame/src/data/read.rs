@@ -37,7 +37,7 @@ impl Dataset {
 
 /// Tells the format of a data set from the files that are there.
 pub fn detect(path: &Path) -> Result<Format> {
-    if path.is_file() {
+    if !path.is_dir() {
         return Ok(Format::Own);
     }
     for format in Format::ALL {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::csr::Csr;
-use super::dataset::{FieldWords, Ids, RowNotes, Split};
+use super::dataset::{FieldWords, Ids, Labels, RowNotes, Split};
 use super::options::TextChoice;
 use super::record::Record;
 use super::texts::Texts;
@@ -43,8 +43,16 @@ impl Rows {
         self.words.add(other.words);
     }
 
+    /// Labels, one a row.
+    pub(crate) fn into_labels(self, path: &Path) -> Result<Labels> {
+        check_row_count(path, self.len())?;
+        let words = self.words;
+        let (ids, texts) = self.into_ids_and_texts();
+        Ok(Labels { ids, texts, words })
+    }
+
     /// The ids, if every row has one, and the texts.
-    pub(crate) fn into_ids_and_texts(mut self) -> (Ids, Texts) {
+    fn into_ids_and_texts(mut self) -> (Ids, Texts) {
         self.texts.shrink_to_fit();
         self.ids.shrink_to_fit();
         let ids = if self.all_have_ids { Ids::Own(self.ids) } else { Ids::Position };

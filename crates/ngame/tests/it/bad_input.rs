@@ -213,6 +213,36 @@ fn counts_that_disagree() {
 }
 
 #[test]
+fn lines_of_tables_are_counted_right() {
+    for (csv, line) in [
+        ("text,labels\na,x\n\n\nb,y,z\n", 5),
+        ("text,labels\r\na,x\r\n\r\nb,y,z", 4),
+        ("\n\ntext,labels\n\"a\nb\",x\nb,y,z\n", 6),
+        ("text,labels\n\"a\r\nb\",x\r\nb,y,z\r\n", 4),
+        ("text,labels\nc,\"x\n\ny\",z\n", 2),
+    ] {
+        let message = Folder::new().with("train.csv", csv).message();
+        assert!(
+            message.starts_with(&format!("train.csv, line {line}: counts")),
+            "{csv}: {message}"
+        );
+    }
+    // A line break at the end of a buffer of the csv crate is a line break all the same.
+    for n in 8180..8200 {
+        let csv = format!("text,labels\r\n{},x\r\nb,y,z\r\n", "a".repeat(n));
+        let message = Folder::new().with("train.csv", csv).message();
+        assert!(message.starts_with("train.csv, line 3: counts"), "{n}: {message}");
+    }
+}
+
+#[test]
+fn a_table_of_semicolons_is_recognised() {
+    let message = Folder::new().with("train.csv", "text;labels\na;x\n").message();
+    assert!(message.contains("found:    `text;labels`"), "{message}");
+    assert!(message.contains("to do:    separate columns by commas"), "{message}");
+}
+
+#[test]
 fn headers_that_are_none() {
     let xc = |matrix: &str| Folder::new().with("trn_X.txt", "a\n").with("trn_X_Y.txt", matrix);
     let message = xc("0:1\n").message();
@@ -273,7 +303,7 @@ fn no_labels_at_all() {
         &Folder::new().with("train.csv", "text,tags\na,x\n"),
         "train.csv, line 1: missing field
   expected: a column `labels`
-  found:    a header without it
+  found:    `text, tags`
   to do:    name the columns on the first line, such as: text,labels",
     );
 }
