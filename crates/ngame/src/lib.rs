@@ -1,4 +1,56 @@
-//! Extreme classification: from a text to the few right labels out of millions.
+//! Extreme classification: from a text to the few right labels out of millions, where labels are
+//! texts too.
+//!
+//! The modules in the order data flows; each uses only those before it:
+//!
+//! ```text
+//!  files ──> data ──> Dataset ──┬──> tokens ────> TokenStore
+//!                               ├──> baseline ──┐
+//!  any system's predictions ────┼───────────────┴──> metrics ──> numbers people trust
+//!                               └── truth, filter pairs, label counts ──┘
+//! ```
+//!
+//! - [`data`] reads the field's layouts and a user's own tables into a compact [`data::Dataset`];
+//! - [`metrics`] says how good predictions are, as the community's reference does;
+//! - [`baseline`] predicts without training: what any classifier has to beat;
+//! - [`tokens`] turns texts into token ids, once;
+//! - [`error`] tells what went wrong and what to do, [`progress`] how far long work is.
+//!
+//! The library never prints. Whoever calls it passes an [`progress::Observer`], which hears of
+//! progress and can stop the work. Randomness is an argument: the same seed gives the same bytes on
+//! any number of threads.
+//!
+//! # From a table to a score
+//!
+//! ```
+//! use ngame::baseline::NearestPoints;
+//! use ngame::data::{Dataset, ReadOptions};
+//! use ngame::metrics::{Task, evaluate};
+//! use ngame::progress::Silent;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! std::fs::write(
+//!     folder.path().join("train.csv"),
+//!     "text,labels\nred and round,apple\nyellow and long,banana\ngreen and round,apple;pear\n",
+//! )?;
+//! std::fs::write(folder.path().join("test.csv"), "text,labels\nround and red,apple\n")?;
+//!
+//! let dataset = Dataset::read(folder.path(), &ReadOptions::default(), &Silent)?;
+//! assert_eq!(dataset.n_labels(), 3);
+//!
+//! let nearest = NearestPoints::new(&dataset.train);
+//! let (label, _votes) = nearest.predict_one("a round fruit", 1)[0];
+//! assert_eq!(dataset.labels.id(label as usize), "apple");
+//!
+//! let test = dataset.test.as_ref().expect("there is a test file");
+//! let predictions = nearest.predict(&test.texts, 5);
+//! let task =
+//!     Task { truth: &test.by_point, filter: Some(&test.filter), inverse_propensities: None };
+//! assert_eq!(evaluate(&predictions, &task, 1).precision, [1.0]);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod baseline;
 pub mod data;
