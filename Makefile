@@ -33,7 +33,7 @@ bench-data: encoders/all-MiniLM-L6-v2/tokenizer.json
 encoders/all-MiniLM-L6-v2/tokenizer.json:
 	scripts/get-minilm
 
-# Every fuzz target for FUZZ_SECONDS each; needs `cargo install cargo-fuzz`, works on stable Rust.
+# Every fuzz target for FUZZ_SECONDS each; needs `cargo install --locked cargo-fuzz`, works on stable Rust.
 fuzz:
 	cd fuzz && for target in $$(cargo fuzz list); do \
 		mkdir -p corpus/$$target; \

@@ -32,11 +32,17 @@ impl<'a> Source<'a> {
             _ => Error::io("open", path, source),
         })?;
         let metadata = file.metadata().map_err(|source| Error::io("read", path, source))?;
-        if metadata.is_dir() {
+        // Some readers look at the beginning of a file first, which a pipe shows only once.
+        if !metadata.is_file() {
+            let (found, help) = if metadata.is_dir() {
+                ("a folder", "name a file inside it")
+            } else {
+                ("a pipe or device", "write the data to a file first")
+            };
             return Err(InputError::new(InputErrorKind::UnknownFormat, Place::file(path))
                 .expected("a file")
-                .found("a folder")
-                .help("name a file inside it")
+                .found(found)
+                .help(help)
                 .into());
         }
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();

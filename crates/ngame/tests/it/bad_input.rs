@@ -57,6 +57,14 @@ fn a_folder_nobody_knows() {
     assert!(folder.message().contains("found:    an empty folder"));
 }
 
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices() {
+    let read = |path: &str| Dataset::read(path.as_ref(), &ReadOptions::default(), &Silent);
+    let message = read("/dev/null").unwrap_err().to_string();
+    assert!(message.contains("found:    a pipe or device"), "{message}");
+}
+
 #[test]
 fn empty_files() {
     for name in ["lbl.json", "trn.json"] {
