@@ -87,11 +87,18 @@ impl Record {
             }
             "labels" => {
                 self.seen.labels = true;
-                // A label that holds a semicolon can be written as a JSON list.
-                if cell.trim_start().starts_with('[') {
-                    self.field = "labels";
-                    json::read_labels(cell, &mut self.label_names)
-                        .map_err(|error| self.json_error(path, line, cell, &error))?;
+                // A label that holds a semicolon can be written in a JSON list.
+                let trimmed = cell.trim();
+                if trimmed.starts_with('[') && trimmed.ends_with(']') {
+                    json::read_labels(trimmed, &mut self.label_names).map_err(|_| {
+                        InputError::new(
+                            InputErrorKind::WrongType,
+                            Place::line(path, line).field("labels"),
+                        )
+                        .expected("labels separated by `;`, or a JSON list of labels")
+                        .found(format!("`{cell}`"))
+                        .help("write the list as in [\"one\", \"two\"], or use `;`")
+                    })?;
                 } else {
                     split_labels(cell, &mut self.label_names);
                 }
@@ -238,6 +245,11 @@ mod tests {
         let mut record = Record::default();
         record.read_cell(Path::new("f.csv"), 2, "labels", r#"["a;b", "c"]"#).unwrap();
         assert_eq!(record.label_names.iter().collect::<Vec<_>>(), ["a;b", "c"]);
+        record.clear();
+        record.read_cell(Path::new("f.csv"), 2, "labels", "[draft] a;b").unwrap();
+        assert_eq!(record.label_names.iter().collect::<Vec<_>>(), ["[draft] a", "b"]);
+        let error = record.read_cell(Path::new("f.csv"), 2, "labels", "[a]").unwrap_err();
+        assert!(error.to_string().contains("or a JSON list of labels"), "{error}");
     }
 
     #[test]
