@@ -63,9 +63,6 @@ impl<'de> Visitor<'de> for RecordVisitor<'_> {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
-            record.seen.text |= matches!(key, "title" | "content" | "text");
-            record.seen.labels |= key == "labels";
-            record.seen.label_indices |= key == "target_ind";
         }
         record.field = "";
         Ok(())

@@ -25,20 +25,10 @@ pub(crate) struct Record {
     pub(crate) label_indices: Vec<i64>,
     /// `target_rel`: how relevant each of `label_indices` is; empty if the row does not say.
     pub(crate) relevances: Vec<f64>,
-    /// Which of the fields were there.
-    pub(crate) seen: Seen,
     /// The field being read, for error messages.
     pub(crate) field: &'static str,
     /// `text`, until [`Record::settle_text`] knows what it is.
     pub(crate) text: String,
-}
-
-/// Which fields a row has.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) text: bool,
-    pub(crate) labels: bool,
-    pub(crate) label_indices: bool,
 }
 
 impl Record {
@@ -51,7 +41,6 @@ impl Record {
         self.label_names = Texts::new();
         self.label_indices.clear();
         self.relevances.clear();
-        self.seen = Seen::default();
         self.field = "";
     }
 
@@ -73,20 +62,10 @@ impl Record {
     ) -> Result<(), Error> {
         match column {
             "id" => self.id = Some(cell.to_owned()),
-            "title" => {
-                self.title.push_str(cell);
-                self.seen.text = true;
-            }
-            "content" => {
-                self.content.push_str(cell);
-                self.seen.text = true;
-            }
-            "text" => {
-                self.text.push_str(cell);
-                self.seen.text = true;
-            }
+            "title" => self.title.push_str(cell),
+            "content" => self.content.push_str(cell),
+            "text" => self.text.push_str(cell),
             "labels" => {
-                self.seen.labels = true;
                 // A label that holds a semicolon can be written in a JSON list.
                 let trimmed = cell.trim();
                 if trimmed.starts_with('[') && trimmed.ends_with(']') {

@@ -54,16 +54,6 @@ impl Texts {
         self.bytes.push_str(piece);
     }
 
-    /// The bytes of the text being written so far.
-    pub fn unfinished(&self) -> &str {
-        &self.bytes[self.ends.last().map_or(0, |&end| end as usize)..]
-    }
-
-    /// Drops the text being written, unfinished.
-    pub fn discard_unfinished(&mut self) {
-        self.bytes.truncate(self.ends.last().map_or(0, |&end| end as usize));
-    }
-
     /// Completes the text being written.
     pub fn finish_text(&mut self) {
         self.ends.push(self.bytes.len() as u64);
@@ -130,15 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn pieces_make_one_text_and_can_be_taken_back() {
+    fn pieces_make_one_text() {
         let mut texts: Texts = ["a"].into_iter().collect();
         texts.push_piece("b");
         texts.push_piece("c");
-        assert_eq!(texts.unfinished(), "bc");
-        texts.discard_unfinished();
-        texts.push_piece("d");
         texts.finish_text();
-        assert_eq!(texts.iter().collect::<Vec<_>>(), ["a", "d"]);
+        texts.finish_text();
+        assert_eq!(texts.iter().collect::<Vec<_>>(), ["a", "bc", ""]);
         assert!(!texts.is_blank());
     }
 }
