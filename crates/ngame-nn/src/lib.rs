@@ -6,9 +6,13 @@ mod kernels;
 mod layers;
 mod parameters;
 mod transformer;
+mod weights;
 
 pub use batch::Batch;
 pub use encoder::{Dropout, Encoder, Frozen, Precision};
 pub use layers::pooling::Pooling;
 pub use parameters::{Gradients, Layout, Parameters, Tensor};
 pub use transformer::{Transformer, TransformerConfig};
+pub use weights::{
+    Extra, Family, Weights, WeightsError, WeightsProblem, read_weights, write_weights,
+};
