@@ -9,6 +9,7 @@ mod layers;
 mod parameters;
 mod schedule;
 mod transformer;
+mod weights;
 
 pub use adamw::{AdamW, AdamWConfig};
 pub use batch::Batch;
@@ -17,3 +18,6 @@ pub use layers::pooling::Pooling;
 pub use parameters::{Gradients, Layout, Parameters, Tensor};
 pub use schedule::{Decay, Schedule};
 pub use transformer::{Transformer, TransformerConfig};
+pub use weights::{
+    Extra, Family, Weights, WeightsError, WeightsProblem, read_weights, write_weights,
+};
