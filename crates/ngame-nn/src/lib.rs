@@ -12,6 +12,7 @@ mod layers;
 mod parameters;
 mod random;
 mod schedule;
+mod training_pass;
 mod transformer;
 mod weights;
 
@@ -22,6 +23,7 @@ pub use encoder::{Dropout, Encoder, Frozen, Precision};
 pub use layers::pooling::Pooling;
 pub use parameters::{Gradients, Layout, Parameters, Tensor};
 pub use schedule::{Decay, Schedule};
+pub use training_pass::TrainingPass;
 pub use transformer::{Transformer, TransformerConfig};
 pub use weights::{
     Extra, Family, Weights, WeightsError, WeightsProblem, read_weights, write_weights,
