@@ -55,6 +55,15 @@ impl<'a> Batch<'a> {
         Self { ids: self.ids, offsets: &self.offsets[texts.start..texts.end + 1] }
     }
 
+    /// Two parts for two threads, unless there is one text or no more than `grain` tokens.
+    pub(crate) fn halves(&self, grain: usize) -> Option<(Self, Self)> {
+        if self.n_texts() < 2 || self.n_tokens() <= grain {
+            return None;
+        }
+        let middle = self.n_texts() / 2;
+        Some((self.part(0..middle), self.part(middle..self.n_texts())))
+    }
+
     /// The place of the first token in the batch this one is a part of. Dropout counts from there,
     /// so that a batch cut into parts drops the same numbers as the whole.
     pub fn first_token(&self) -> usize {

@@ -28,7 +28,7 @@ pub trait Encoder: Send + Sync {
     fn activation_len(&self, n_texts: usize, n_tokens: usize) -> usize;
 
     /// The floats of passing use, gone after a forward or backward pass.
-    fn scratch_len(&self, n_texts: usize, n_tokens: usize, longest: usize) -> usize;
+    fn scratch_len(&self, n_texts: usize, n_tokens: usize) -> usize;
 
     /// Writes the unit vectors of a batch and keeps in `activations` what [`Encoder::backward`]
     /// needs. Work is spread over the current `rayon` pool.

@@ -1,17 +1,22 @@
 //! Text encoders on the CPU, as explicit forward and backward passes over packed tokens.
 
+mod adamw;
 mod batch;
 mod encoder;
+mod gemm;
 mod kernels;
 mod layers;
 mod parameters;
+mod schedule;
 mod transformer;
 mod weights;
 
+pub use adamw::{AdamW, AdamWConfig};
 pub use batch::Batch;
 pub use encoder::{Dropout, Encoder, Frozen, Precision};
 pub use layers::pooling::Pooling;
 pub use parameters::{Gradients, Layout, Parameters, Tensor};
+pub use schedule::{Decay, Schedule};
 pub use transformer::{Transformer, TransformerConfig};
 pub use weights::{
     Extra, Family, Weights, WeightsError, WeightsProblem, read_weights, write_weights,

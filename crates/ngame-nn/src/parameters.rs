@@ -7,6 +7,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
+use crate::layers::embedding::scatter_add;
+
 /// One named tensor and its place in the flat buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
@@ -149,6 +153,7 @@ pub struct Gradients {
     layout: Arc<Layout>,
     pub(crate) values: Vec<f32>,
     pub(crate) touched: Vec<TouchedRows>, // One for every tensor that is kept by row, in order.
+    sorted: Vec<(u32, u32)>,              // (id, token), in order; kept for its memory.
 }
 
 impl Gradients {
@@ -156,7 +161,12 @@ impl Gradients {
     pub fn zeros(layout: &Arc<Layout>) -> Self {
         let tables = layout.tensors().iter().filter(|tensor| tensor.by_row);
         let touched = tables.map(|table| TouchedRows::new(table.shape[0])).collect();
-        Self { layout: Arc::clone(layout), values: vec![0.0; layout.len()], touched }
+        Self {
+            layout: Arc::clone(layout),
+            values: vec![0.0; layout.len()],
+            touched,
+            sorted: Vec::new(),
+        }
     }
 
     /// Names and places.
@@ -172,6 +182,18 @@ impl Gradients {
     /// The gradient of one tensor, if there is one of this name.
     pub fn get(&self, name: &str) -> Option<&[f32]> {
         self.layout.tensor(name).map(|tensor| &self.values[tensor.range()])
+    }
+
+    /// Adds row i of `d_rows` to row `ids[i]` of the `table`-th of the tables kept by row.
+    pub(crate) fn scatter_rows(&mut self, table: usize, ids: &[u32], d_rows: &[f32]) {
+        let tensor = self.layout.tensors().iter().filter(|tensor| tensor.by_row).nth(table);
+        let tensor = tensor.expect("an encoder knows its tables");
+        self.sorted.clear();
+        self.sorted.extend(ids.iter().zip(0..).map(|(&id, token)| (id, token)));
+        self.sorted.par_sort_unstable();
+        self.touched[table].touch(&self.sorted);
+        let d_table = &mut self.values[tensor.range()];
+        scatter_add(tensor.row_len(), &self.sorted, d_rows, d_table, 0);
     }
 
     /// The rows of the by-row tensors that may be other than zero, and the tensors themselves.
@@ -193,8 +215,8 @@ impl TouchedRows {
     }
 
     /// Notes that these rows have a gradient now.
-    pub(crate) fn touch(&mut self, rows: impl IntoIterator<Item = u32>) {
-        for row in rows {
+    pub(crate) fn touch(&mut self, rows: &[(u32, u32)]) {
+        for &(row, _) in rows {
             if !std::mem::replace(&mut self.is_touched[row as usize], true) {
                 self.rows.push(row);
             }

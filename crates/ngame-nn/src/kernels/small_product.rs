@@ -1,0 +1,81 @@
+//! Products of matrices too small to be worth packing: those of one attention head.
+
+use super::Arithmetic;
+
+/// The columns of a result are padded to a multiple of this.
+pub(crate) const COLUMN_BLOCK: usize = 16;
+
+/// `n` rounded up to whole column blocks.
+pub(crate) fn padded(n: usize) -> usize {
+    n.next_multiple_of(COLUMN_BLOCK)
+}
+
+/// A matrix whose single values are read: any strides, so a transposed matrix is one too.
+#[derive(Clone, Copy)]
+pub(crate) struct Scattered<'a> {
+    pub(crate) values: &'a [f32],
+    pub(crate) row_stride: usize,
+    pub(crate) column_stride: usize,
+}
+
+/// `out = scale * a b`, `a`: (rows, depth), `b`: (depth, columns) with rows `b_stride` apart, `out`:
+/// (rows, columns) with rows `out_stride` apart. `columns` is a multiple of [`COLUMN_BLOCK`].
+///
+/// Four rows and sixteen columns stay in registers over the whole depth.
+#[inline(always)]
+pub(crate) fn small_product<A: Arithmetic>(
+    (rows, columns, depth): (usize, usize, usize),
+    scale: f32,
+    a: Scattered<'_>,
+    (b, b_stride): (&[f32], usize),
+    (out, out_stride): (&mut [f32], usize),
+) {
+    assert!(columns.is_multiple_of(COLUMN_BLOCK) && rows > 0 && depth > 0);
+    assert!((depth - 1) * b_stride + columns <= b.len());
+    assert!((rows - 1) * out_stride + columns <= out.len());
+    assert!((rows - 1) * a.row_stride + (depth - 1) * a.column_stride < a.values.len());
+    let mut column = 0;
+    while column < columns {
+        let mut row = 0;
+        while row + 4 <= rows {
+            block::<A, 4>((row, column, depth), scale, a, (b, b_stride), (out, out_stride));
+            row += 4;
+        }
+        match rows - row {
+            1 => block::<A, 1>((row, column, depth), scale, a, (b, b_stride), (out, out_stride)),
+            2 => block::<A, 2>((row, column, depth), scale, a, (b, b_stride), (out, out_stride)),
+            3 => block::<A, 3>((row, column, depth), scale, a, (b, b_stride), (out, out_stride)),
+            _ => {}
+        }
+        column += COLUMN_BLOCK;
+    }
+}
+
+#[inline(always)]
+fn block<A: Arithmetic, const ROWS: usize>(
+    (row, column, depth): (usize, usize, usize),
+    scale: f32,
+    a: Scattered<'_>,
+    (b, b_stride): (&[f32], usize),
+    (out, out_stride): (&mut [f32], usize),
+) {
+    let mut sums = [[0.0f32; COLUMN_BLOCK]; ROWS];
+    for k in 0..depth {
+        // SAFETY: `small_product` checked that the last row and column of `a` and `b` lie inside.
+        unsafe {
+            let b_row = &*b.as_ptr().add(k * b_stride + column).cast::<[f32; COLUMN_BLOCK]>();
+            for r in 0..ROWS {
+                let value = *a.values.get_unchecked((row + r) * a.row_stride + k * a.column_stride);
+                for lane in 0..COLUMN_BLOCK {
+                    sums[r][lane] = A::mul_add(value, b_row[lane], sums[r][lane]);
+                }
+            }
+        }
+    }
+    for r in 0..ROWS {
+        let start = (row + r) * out_stride + column;
+        for (out, sum) in out[start..start + COLUMN_BLOCK].iter_mut().zip(&sums[r]) {
+            *out = scale * sum;
+        }
+    }
+}
