@@ -15,6 +15,8 @@
 
 mod activations;
 mod config;
+#[cfg(test)]
+pub(crate) mod golden;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ const PARTS: [(&str, &str); 8] = [
 
 impl Family {
     /// How this family spells a name of a layout.
-    pub(super) fn spell(self, name: &str) -> String {
+    pub fn spell(self, name: &str) -> String {
         let distil = || {
             let (layer, part) = name.strip_prefix("encoder.layer.")?.split_once('.')?;
             let (part, kind) = part.rsplit_once('.')?;
