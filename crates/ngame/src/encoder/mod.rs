@@ -8,6 +8,7 @@
 mod config;
 mod embed;
 mod folder_aside;
+mod json_file;
 mod npy;
 mod save;
 mod sentence_files;
@@ -17,8 +18,8 @@ mod vector_file;
 mod vectors;
 
 pub use embed::{Embedded, Embedder};
+pub use folder_aside::Existing;
 pub use ngame_nn::{Family, Pooling, Precision, TransformerConfig};
-pub use save::Replace;
 pub use text_encoder::TextEncoder;
 pub use text_source::{TextLines, TextSource};
 pub use vector_file::VectorFile;

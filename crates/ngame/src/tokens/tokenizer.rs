@@ -111,7 +111,8 @@ impl Tokenizer {
             ("mask_token", ["[MASK]", "<mask>"]),
         ];
         let known = |name: &&str| self.inner.token_to_id(name).is_some();
-        let named = |(role, names): (_, [&'static str; 2])| Some((role, names.into_iter().find(known)?));
+        let named =
+            |(role, names): (_, [&'static str; 2])| Some((role, names.into_iter().find(known)?));
         ROLES.into_iter().filter_map(named).collect()
     }
 
@@ -120,7 +121,9 @@ impl Tokenizer {
         fn lowercases(normalizer: &Value) -> bool {
             normalizer["lowercase"] == true
                 || normalizer["type"] == "Lowercase"
-                || normalizer["normalizers"].as_array().is_some_and(|all| all.iter().any(lowercases))
+                || normalizer["normalizers"]
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(lowercases))
         }
         serde_json::from_str(&self.json).is_ok_and(|json: Value| lowercases(&json["normalizer"]))
     }
@@ -154,7 +157,7 @@ impl Tokenizer {
     }
 
     /// Refuses a `max_tokens` that leaves no room for the text.
-    pub(super) fn check_max_tokens(&self, max_tokens: usize) -> Result<()> {
+    pub(crate) fn check_max_tokens(&self, max_tokens: usize) -> Result<()> {
         let special = self.special_tokens.len();
         if max_tokens > special {
             return Ok(());
