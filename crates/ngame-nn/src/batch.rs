@@ -64,6 +64,11 @@ impl<'a> Batch<'a> {
         Some((self.part(0..middle), self.part(middle..self.n_texts())))
     }
 
+    /// Where every text begins in the batch this one is a part of.
+    pub(crate) fn starts(&self) -> &'a [usize] {
+        &self.offsets[..self.n_texts()]
+    }
+
     /// The place of the first token in the batch this one is a part of. Dropout counts from there,
     /// so that a batch cut into parts drops the same numbers as the whole.
     pub fn first_token(&self) -> usize {

@@ -92,7 +92,7 @@ macro_rules! kernel {
     ($(#[$meta:meta])* fn $name:ident<$A:ident>($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
-        pub(crate) fn $name(level: $crate::kernels::Level, $($arg: $ty),*) $(-> $ret)? {
+        fn $name(level: $crate::kernels::Level, $($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
             #[allow(clippy::too_many_arguments)]
             fn body<$A: $crate::kernels::Arithmetic>($($arg: $ty),*) $(-> $ret)? $body

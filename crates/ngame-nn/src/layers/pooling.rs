@@ -106,7 +106,7 @@ kernel! {
                 *value *= share;
             }
         }
-        normalise::<A>(vector)
+        normalise(vector)
     }
 }
 
@@ -122,7 +122,7 @@ kernel! {
         let dim = vector.len();
         let tokens = d_hidden.len() / dim;
         let (first, others) = d_hidden.split_at_mut(dim);
-        normalise_backward::<A>(norm, vector, d_vector, first);
+        normalise_backward(norm, vector, d_vector, first);
         match pooling {
             Pooling::Cls => others.fill(0.0),
             Pooling::Mean => {
@@ -139,7 +139,7 @@ kernel! {
 
 /// Makes a vector one of length 1; returns the length it had.
 #[inline(always)]
-pub(crate) fn normalise<A>(vector: &mut [f32]) -> f32 {
+pub(crate) fn normalise(vector: &mut [f32]) -> f32 {
     let norm = dot(vector, vector).sqrt().max(LEAST_NORM);
     for value in vector.iter_mut() {
         *value /= norm;
@@ -149,7 +149,7 @@ pub(crate) fn normalise<A>(vector: &mut [f32]) -> f32 {
 
 /// The gradient by a vector, given that by the unit vector it became.
 #[inline(always)]
-pub(crate) fn normalise_backward<A>(norm: f32, unit: &[f32], d_unit: &[f32], d_vector: &mut [f32]) {
+pub(crate) fn normalise_backward(norm: f32, unit: &[f32], d_unit: &[f32], d_vector: &mut [f32]) {
     let along = dot(unit, d_unit);
     for ((d, unit), d_unit) in d_vector.iter_mut().zip(unit).zip(d_unit) {
         *d = (d_unit - unit * along) / norm;

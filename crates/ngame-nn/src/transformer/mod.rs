@@ -21,8 +21,8 @@ pub(crate) mod golden;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use rand::{RngExt, SeedableRng};
 
 pub use config::TransformerConfig;
 
@@ -36,6 +36,7 @@ use crate::layers::embedding::{self, Tables};
 use crate::layers::layer_norm::{self, Gradient, Norm, Sum};
 use crate::layers::{gelu, linear, pooling};
 use crate::parameters::{Gradients, Layout, Parameters};
+use crate::random::fill_normal;
 use activations::{Activations, Scratch};
 use config::{LayerPlace, NormPlace, Places};
 
@@ -318,15 +319,6 @@ fn norm_gradient<'a>(
     let (d_bias, rest) = gradients[bias.start..norm.shift.end].split_at_mut(bias.len());
     let (d_scale, d_shift) = rest.split_at_mut(norm.scale.len());
     Gradient { d_scale, d_shift, d_bias: Some(d_bias) }
-}
-
-/// Normal numbers by the method of Box and Muller.
-pub(crate) fn fill_normal(random: &mut ChaCha8Rng, deviation: f32, values: &mut [f32]) {
-    for value in values {
-        let (u, v): (f32, f32) = (random.random(), random.random());
-        let radius = (-2.0 * (1.0 - u).ln()).sqrt();
-        *value = deviation * radius * (std::f32::consts::TAU * v).cos();
-    }
 }
 
 impl Encoder for Transformer {
