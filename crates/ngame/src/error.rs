@@ -99,6 +99,10 @@ pub enum InputErrorKind {
     NoText,
     /// More rows, labels or tokens than this build can count.
     TooLarge,
+    /// Something understood that is not done here, such as an encoder of another kind.
+    Unsupported,
+    /// Something stands already where something would be written.
+    AlreadyThere,
 }
 
 impl InputErrorKind {
@@ -121,6 +125,8 @@ impl InputErrorKind {
             Self::NoLabels => "no labels at all",
             Self::NoText => "no text at all",
             Self::TooLarge => "too large",
+            Self::Unsupported => "not supported",
+            Self::AlreadyThere => "there already",
         }
     }
 }

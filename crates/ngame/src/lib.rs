@@ -14,6 +14,7 @@
 //! - [`metrics`] says how good predictions are, as the community's reference does;
 //! - [`baseline`] predicts without training: what any classifier has to beat;
 //! - [`tokens`] turns texts into token ids, once;
+//! - [`encoder`] turns token ids into unit vectors;
 //! - [`error`] tells what went wrong and what to do, [`progress`] how far long work is.
 //!
 //! The library never prints. Whoever calls it passes an [`progress::Observer`], which hears of
@@ -52,8 +53,10 @@
 //! # }
 //! ```
 
+mod atomic_file;
 pub mod baseline;
 pub mod data;
+pub mod encoder;
 pub mod error;
 pub mod metrics;
 pub mod progress;

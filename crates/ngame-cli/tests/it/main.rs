@@ -6,6 +6,7 @@ mod command; // Runs `ngame` and looks at what it says.
 
 mod check; // ngame check
 mod demo; // ngame demo
+mod embed; // ngame embed
 mod metrics; // ngame metrics
 mod online_metrics; // ngame online-metrics
 mod shell; // Help, completions, manual pages, exit codes, pipes.

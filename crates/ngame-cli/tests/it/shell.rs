@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use crate::command::{ngame, repository};
 
-const COMMANDS: [&str; 6] = ["demo", "check", "metrics", "online-metrics", "completions", "man"];
+const COMMANDS: [&str; 7] =
+    ["demo", "check", "embed", "metrics", "online-metrics", "completions", "man"];
 
 #[test]
 fn every_command_has_help_with_examples() {

@@ -90,6 +90,35 @@ pub(crate) fn for_each_line(
     Ok(())
 }
 
+/// The lines of a source one by one, for whoever wants to stop and go on.
+pub(crate) struct BlockLines<'a> {
+    source: Source<'a>,
+    reader: BlockReader,
+    /// The lines at hand, of which those before `begin` were taken.
+    text: String,
+    begin: usize,
+}
+
+impl<'a> BlockLines<'a> {
+    pub(crate) fn new(source: Source<'a>) -> Self {
+        Self { source, reader: BlockReader::new(), text: String::new(), begin: 0 }
+    }
+
+    /// The next line, without `\n` or `\r\n`; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<&str>> {
+        if self.begin == self.text.len() {
+            match self.reader.next(&mut self.source)? {
+                Some(block) => (self.text, self.begin) = (block.text, 0),
+                None => return Ok(None),
+            }
+        }
+        let rest = &self.text[self.begin..];
+        let end = memchr::memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |newline| newline + 1);
+        self.begin += end;
+        Ok(rest[..end].lines().next())
+    }
+}
+
 /// Cuts a source into blocks that end with a line.
 struct BlockReader {
     next_line: u64,
@@ -180,6 +209,11 @@ mod tests {
             },
         )?;
         assert_eq!(all, one_by_one);
+        let mut lines = BlockLines::new(Source::from_bytes(Path::new("file"), bytes, &Silent)?);
+        for (_, line) in &all {
+            assert_eq!(lines.next()?, Some(line.as_str()));
+        }
+        assert_eq!(lines.next()?, None);
         Ok(all)
     }
 

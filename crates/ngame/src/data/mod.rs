@@ -41,7 +41,7 @@ pub use summary::{Distribution, FrequencyBand, Summary};
 pub use texts::Texts;
 
 pub(crate) use interner::Interner;
-pub(crate) use lines::for_each_line;
+pub(crate) use lines::{BlockLines, for_each_line};
 pub(crate) use own::FileKind;
 pub(crate) use source::Source;
 pub(crate) use table::for_each_row;

@@ -69,7 +69,9 @@ impl<'a> Source<'a> {
         Self::from_reader(path, Counted { inner: bytes, observer }, observer)
     }
 
-    fn from_reader(
+    /// Reads a stream, under a name for messages. It is for the caller to tell the observer that
+    /// reading begins.
+    pub(crate) fn from_reader(
         path: &Path,
         reader: impl Read + Send + 'a,
         observer: &'a dyn Observer,

@@ -29,6 +29,11 @@ impl Texts {
         self.bytes.is_empty()
     }
 
+    /// How many bytes all texts have together.
+    pub(crate) fn n_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The text at `index`.
     ///
     /// # Panics

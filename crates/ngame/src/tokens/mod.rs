@@ -20,7 +20,6 @@
 //! ```
 
 mod ascii_words;
-mod atomic_file;
 mod definition;
 mod load;
 mod merges;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use sha2::{Digest, Sha256};
 
-use super::atomic_file::FileAside;
 use super::store_format::{HEADER, Header, HeaderError, Shape, VERSION};
+use crate::atomic_file::FileAside;
 use crate::error::{InputError, InputErrorKind, Place};
 use crate::{Error, Result};
 

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::atomic_file::FileAside;
 use super::store::TokenStore;
 use super::store_format::{Digest256, HEADER, Header, Shape, id_width};
+use crate::atomic_file::FileAside;
 use crate::{Error, Result};
 
 /// Some rows of ids on their way into a store.

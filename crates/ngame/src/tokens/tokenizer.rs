@@ -8,12 +8,12 @@ use serde_json::Value;
 use tokenizers::{Model, OffsetReferential, OffsetType, PreTokenizer, TruncationDirection};
 
 use super::ascii_words::{AsciiWords, words};
-use super::atomic_file::FileAside;
 use super::definition::{self, guarded, unusable};
 use super::load::read_definition;
 use super::special_tokens::SpecialTokens;
 use super::word_cache::{Loan, WordCachePool};
 use super::word_local::{is_word_local, pieces};
+use crate::atomic_file::FileAside;
 use crate::error::Place;
 use crate::{Error, Result};
 
@@ -85,6 +85,49 @@ impl Tokenizer {
         self.special_tokens.len()
     }
 
+    /// The token that stands in for a text of which no token is left: the one for unknown words or
+    /// for padding or, where there is neither, the first.
+    pub fn stand_in(&self) -> u32 {
+        let json: Value = serde_json::from_str(&self.json).unwrap_or_default();
+        let unknown = json["model"]["unk_token"].as_str();
+        let id = |token: &str| self.inner.token_to_id(token);
+        // A Unigram model names its unknown token by number.
+        let by_number = json["model"]["unk_id"].as_u64().and_then(|id| u32::try_from(id).ok());
+        unknown
+            .and_then(id)
+            .or(by_number)
+            .or_else(|| ["[UNK]", "<unk>", "[PAD]", "<pad>"].into_iter().find_map(id))
+            .filter(|&id| (id as usize) < self.vocabulary_size)
+            .unwrap_or(0)
+    }
+
+    /// The names of the special tokens there are, by role: `("cls_token", "[CLS]")`.
+    pub(crate) fn special_token_roles(&self) -> Vec<(&'static str, &'static str)> {
+        const ROLES: [(&str, [&str; 2]); 5] = [
+            ("pad_token", ["[PAD]", "<pad>"]),
+            ("unk_token", ["[UNK]", "<unk>"]),
+            ("cls_token", ["[CLS]", "<s>"]),
+            ("sep_token", ["[SEP]", "</s>"]),
+            ("mask_token", ["[MASK]", "<mask>"]),
+        ];
+        let known = |name: &&str| self.inner.token_to_id(name).is_some();
+        let named =
+            |(role, names): (_, [&'static str; 2])| Some((role, names.into_iter().find(known)?));
+        ROLES.into_iter().filter_map(named).collect()
+    }
+
+    /// Whether capitals become small letters before anything else happens.
+    pub(crate) fn lowercases(&self) -> bool {
+        fn lowercases(normalizer: &Value) -> bool {
+            normalizer["lowercase"] == true
+                || normalizer["type"] == "Lowercase"
+                || normalizer["normalizers"]
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(lowercases))
+        }
+        serde_json::from_str(&self.json).is_ok_and(|json: Value| lowercases(&json["normalizer"]))
+    }
+
     /// The tokenizer as the text of a `tokenizer.json`: the same text for the same tokenizer.
     pub fn to_json(&self) -> &str {
         &self.json
@@ -114,7 +157,7 @@ impl Tokenizer {
     }
 
     /// Refuses a `max_tokens` that leaves no room for the text.
-    pub(super) fn check_max_tokens(&self, max_tokens: usize) -> Result<()> {
+    pub(crate) fn check_max_tokens(&self, max_tokens: usize) -> Result<()> {
         let special = self.special_tokens.len();
         if max_tokens > special {
             return Ok(());

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // A test that fails may panic.
 
 mod bad_input; // What a user gets wrong, and what they are told.
+mod encoder_folders; // Encoders loaded, refused, saved.
+mod encoder_vectors; // Our vectors against those of PyTorch and sentence-transformers.
 mod folders; // Data sets as the tests need them, written to a temporary folder.
 mod golden_metrics; // Our metrics against pyxclib's.
 mod readers; // Every format, read back.

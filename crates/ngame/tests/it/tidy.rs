@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 /// The library's modules in the order data flows; a module uses only those before it.
-const ORDER: [&str; 6] = ["error", "progress", "data", "metrics", "baseline", "tokens"];
+const ORDER: [&str; 8] =
+    ["error", "progress", "atomic_file", "data", "metrics", "baseline", "tokens", "encoder"];
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
@@ -10,15 +10,15 @@ use crate::{Error, Result};
 
 /// A file being written beside the place it will take; dropped unfinished, it leaves no trace.
 #[derive(Debug)]
-pub(super) struct FileAside<'a> {
+pub(crate) struct FileAside {
     file: NamedTempFile,
-    destination: &'a Path,
+    destination: PathBuf,
 }
 
-impl<'a> FileAside<'a> {
+impl FileAside {
     /// Begins a file that will replace `destination`, in the same folder because a rename is atomic
     /// only within one file system.
-    pub(super) fn create(destination: &'a Path) -> Result<Self> {
+    pub(crate) fn create(destination: &Path) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".writing-");
         #[cfg(unix)]
@@ -31,26 +31,26 @@ impl<'a> FileAside<'a> {
         let file = builder
             .tempfile_in(folder_of(destination))
             .map_err(|source| Error::io("create", destination, source))?;
-        Ok(Self { file, destination })
+        Ok(Self { file, destination: destination.to_owned() })
     }
 
     /// The file to write to.
-    pub(super) fn file(&mut self) -> &mut File {
+    pub(crate) fn file(&mut self) -> &mut File {
         self.file.as_file_mut()
     }
 
     /// Syncs the file and gives it its name.
-    pub(super) fn finish(self) -> Result<()> {
-        let destination = self.destination;
-        let write = |source| Error::io("write", destination, source);
-        self.file.as_file().sync_all().map_err(write)?;
-        self.file.persist(destination).map_err(|error| write(error.error))?;
-        sync_folder(folder_of(destination)).map_err(write)
+    pub(crate) fn finish(self) -> Result<()> {
+        let Self { file, destination } = self;
+        let write = |source| Error::io("write", &destination, source);
+        file.as_file().sync_all().map_err(write)?;
+        file.persist(&destination).map_err(|error| write(error.error))?;
+        sync_folder(folder_of(&destination)).map_err(write)
     }
 }
 
 /// The folder a file lies in; a bare file name lies in the current folder.
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -58,7 +58,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Makes a rename survive a power cut, where the system has a way to say so.
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 

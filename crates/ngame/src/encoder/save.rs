@@ -1,0 +1,62 @@
+//! An encoder's folder on its way out: what `transformers` and `sentence-transformers` load.
+
+use std::io::Write;
+use std::path::Path;
+
+use ngame_nn::write_weights;
+use serde_json::{Map, Value, json};
+
+use super::config::{Architecture, write_config};
+use super::folder_aside::{Existing, FolderAside};
+use super::sentence_files::write_sentence_files;
+use super::text_encoder::TextEncoder;
+use crate::Result;
+
+impl TextEncoder {
+    /// Saves a complete folder, whole or not at all.
+    ///
+    /// What the encoder was loaded with and does not use itself is saved again: other settings in
+    /// `config.json`, the pooler, the files about the tokenizer.
+    pub fn save(&self, folder: &Path, existing: Existing) -> Result<()> {
+        let aside = FolderAside::create(folder, existing, "config.json")?;
+        let write_json =
+            |name: &str, value: &Value| aside.write(name, |output| writeln!(output, "{value:#}"));
+        let config = write_config(&self.architecture, self.origin.config.clone());
+        match &self.architecture {
+            Architecture::Transformer(_, transformer) => {
+                let (pooling, dim) = (transformer.pooling, transformer.dim);
+                for (name, value) in write_sentence_files(pooling, dim, self.max_tokens) {
+                    write_json(name, &value)?;
+                }
+                aside.add_folder("2_Normalize")?;
+            }
+        }
+        write_json("config.json", &Value::Object(config))?;
+        for (name, bytes) in &self.origin.files {
+            aside.write(name, |output| output.write_all(bytes))?;
+        }
+        if !self.origin.files.iter().any(|(name, _)| *name == "tokenizer_config.json") {
+            write_json("tokenizer_config.json", &self.tokenizer_config())?;
+        }
+        aside.write("tokenizer.json", |output| {
+            output.write_all(self.tokenizer.to_json().as_bytes())
+        })?;
+        let family = self.architecture.family();
+        aside.write("model.safetensors", |output| {
+            write_weights(output, &self.parameters, family, &self.origin.extras)
+        })?;
+        aside.finish()
+    }
+
+    /// What `transformers` wants to know about a tokenizer beyond its `tokenizer.json`.
+    fn tokenizer_config(&self) -> Value {
+        let mut config = Map::new();
+        config.insert("tokenizer_class".to_owned(), json!("PreTrainedTokenizerFast"));
+        config.insert("model_max_length".to_owned(), json!(self.encoder.max_tokens()));
+        config.insert("model_input_names".to_owned(), json!(["input_ids", "attention_mask"]));
+        for (role, token) in self.tokenizer.special_token_roles() {
+            config.insert(role.to_owned(), json!(token));
+        }
+        Value::Object(config)
+    }
+}
