@@ -4,6 +4,7 @@ mod batch;
 mod encoder;
 mod kernels;
 mod layers;
+mod panels;
 mod parameters;
 mod transformer;
 

@@ -7,6 +7,8 @@
 //! in whether a multiplication and an addition are rounded once or twice. No other code in the crate
 //! knows about processors.
 
+pub(crate) mod panel;
+
 /// An instruction set that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
