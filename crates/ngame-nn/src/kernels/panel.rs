@@ -370,8 +370,8 @@ impl<G: Group> Product<'_, G> {
         let fetching = tiles.len().min(FETCHING_TILES);
         let step = place.next_len / (fetching * weights.len()).max(1);
         for (i, tile) in tiles.enumerate() {
-            // Rows are dealt out evenly: 10 as 5 + 5, for a tile of 4 would not keep the
-            // multipliers busy.
+            // Rows are dealt out evenly, 10 as 5 + 5 and not 6 + 4: a tile of few rows has too few
+            // sums to keep the multipliers busy.
             let rows = part(self.rows, n_tiles, tile);
             let x = &x[rows.start * self.inputs..rows.end * self.inputs];
             let y = &mut y[rows.start * self.outputs..rows.end * self.outputs];
@@ -481,8 +481,8 @@ fn multiply<T: Target, W: Group, const M: usize, const P: usize>(
             *wide = weights.read::<T>();
         }
         for (row, sums) in rows.iter().zip(&mut sums) {
-            // SAFETY: every row was cut to the length of `weights`, and `k` is below it. A check
-            // would cost more than the multiplication.
+            // SAFETY: every row was cut to the length of `weights`, and `k` is below it. With
+            // checks the loop ran at less than half its speed.
             let value = unsafe { *row.get_unchecked(k) };
             for (sum, wide) in sums.iter_mut().zip(wide) {
                 *sum = T::mul_add(value, wide, *sum);
