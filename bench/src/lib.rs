@@ -1,4 +1,4 @@
-//! What the timed programs share: how much memory a process took at most.
+//! What the timed programs share: how long something took and how much memory.
 
 use std::time::{Duration, Instant};
 
@@ -15,4 +15,12 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = work();
     (result, start.elapsed())
+}
+
+/// The middle value, or the mean of the two middle ones.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    assert!(n > 0, "nothing was measured");
+    (values[(n - 1) / 2] + values[n / 2]) / 2.0
 }

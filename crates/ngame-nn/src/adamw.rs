@@ -297,3 +297,92 @@ kernel! {
         f64::from(dot(values, values))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::parameters::Kind;
+    use crate::transformer::golden::{Golden, assert_close};
+
+    fn table(rows: usize, dim: usize) -> Arc<Layout> {
+        let mut layout = Layout::default();
+        layout.add("table".to_owned(), &[rows, dim], Kind::Table);
+        Arc::new(layout)
+    }
+
+    #[test]
+    fn lazy_rows_move_as_in_sparse_adam() {
+        let golden = Golden::read("adam");
+        let layout = table(40, 6);
+        let mut parameters = Parameters::zeros(&layout);
+        parameters.values_mut().copy_from_slice(golden.floats("start"));
+        let mut gradients = Gradients::zeros(&layout);
+        let config = AdamWConfig { weight_decay: 0.0, ..AdamWConfig::default() };
+        let mut optimiser = AdamW::new(config, &layout);
+        for step in 0..8 {
+            let rows = golden.ids(&format!("rows.{step}"));
+            gradients.scatter_rows(0, &rows, golden.floats(&format!("grad.{step}")));
+            let norm = optimiser.step(0.05, &mut parameters, &mut gradients);
+            assert!(norm > 0.0);
+            assert!(gradients.values().iter().all(|&value| value == 0.0));
+        }
+        assert_close("after", parameters.values(), golden.floats("after"), 1e-6);
+    }
+
+    #[test]
+    fn untouched_rows_stay_as_they_are_when_lazy_and_shrink_when_not() {
+        let layout = table(3, 2);
+        for lazy_rows in [true, false] {
+            let mut parameters = Parameters::zeros(&layout);
+            parameters.values_mut().fill(1.0);
+            let mut gradients = Gradients::zeros(&layout);
+            let config = AdamWConfig { weight_decay: 0.5, lazy_rows, ..AdamWConfig::default() };
+            let mut optimiser = AdamW::new(config, &layout);
+            gradients.scatter_rows(0, &[1], &[1.0, -1.0]);
+            optimiser.step(0.1, &mut parameters, &mut gradients);
+            let untouched = if lazy_rows { 1.0 } else { 0.95 };
+            assert_close(
+                "weights",
+                parameters.values(),
+                &[untouched, untouched, 0.85, 1.05, untouched, untouched],
+                1e-6,
+            );
+        }
+    }
+
+    #[test]
+    fn gradients_that_are_not_finite_change_nothing() {
+        let layout = table(3, 2);
+        let mut parameters = Parameters::zeros(&layout);
+        let mut gradients = Gradients::zeros(&layout);
+        let mut optimiser = AdamW::new(AdamWConfig::default(), &layout);
+        gradients.scatter_rows(0, &[1], &[1.0, f32::INFINITY]);
+        assert!(!optimiser.step(0.1, &mut parameters, &mut gradients).is_finite());
+        assert_eq!((parameters.values(), gradients.values()), (&[0.0; 6][..], &[0.0; 6][..]));
+        assert_eq!(optimiser.n_steps(), 0);
+    }
+
+    #[test]
+    fn a_run_goes_on_from_its_moments() {
+        let layout = table(3, 2);
+        let mut gradients = Gradients::zeros(&layout);
+        let mut step = |optimiser: &mut AdamW, parameters: &mut Parameters, row: u32| {
+            gradients.scatter_rows(0, &[row], &[0.3, -0.7]);
+            optimiser.step(0.1, parameters, &mut gradients);
+        };
+        let mut straight =
+            (AdamW::new(AdamWConfig::default(), &layout), Parameters::zeros(&layout));
+        let mut resumed = (straight.0.clone(), straight.1.clone());
+        for row in [0, 1, 1, 2, 0] {
+            step(&mut straight.0, &mut straight.1, row);
+            let mut fresh = AdamW::new(AdamWConfig::default(), &layout);
+            let (first, second) = resumed.0.moments();
+            fresh.restore(resumed.0.n_steps(), first, second);
+            step(&mut fresh, &mut resumed.1, row);
+            resumed.0 = fresh;
+        }
+        assert_eq!(straight.1.values(), resumed.1.values());
+    }
+}

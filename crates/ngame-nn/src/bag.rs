@@ -24,6 +24,7 @@ use crate::layers::blocks::{ROWS, partial_len};
 use crate::layers::dropout::{Mask, Site};
 use crate::layers::pooling::normalise;
 use crate::layers::{gelu, linear};
+use crate::panels::{Epilogue, PackedLinear};
 use crate::parameters::{Gradients, Kind, Layout, Parameters};
 use crate::random::fill_normal;
 
@@ -250,8 +251,53 @@ impl Encoder for Bag {
         gradients.scatter_rows(1, batch.ids(), d_log_weights);
     }
 
-    fn freeze(&self, _parameters: &Parameters, _precision: Precision) -> Box<dyn Frozen> {
-        unimplemented!()
+    fn freeze(&self, parameters: &Parameters, precision: Precision) -> Box<dyn Frozen> {
+        let weights = parameters.values();
+        assert_eq!(weights.len(), self.layout.len(), "weights of another encoder");
+        let (weight, bias) = (&weights[self.weight.clone()], &weights[self.bias.clone()]);
+        Box::new(FrozenBag {
+            level: self.level,
+            dim: self.config.dim,
+            vectors: weights[self.words.clone()].to_vec(),
+            log_weights: weights[self.word_weights.clone()].to_vec(),
+            residual: PackedLinear::new(self.level, weight, bias, precision),
+        })
+    }
+}
+
+/// A bag encoder for answering.
+struct FrozenBag {
+    level: Level,
+    dim: usize,
+    vectors: Vec<f32>,     // (vocabulary, dim)
+    log_weights: Vec<f32>, // (vocabulary)
+    residual: PackedLinear,
+}
+
+impl Frozen for FrozenBag {
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn embed(&self, batch: Batch<'_>, workspace: &mut Vec<f32>, vectors: &mut [f32]) {
+        let (texts, dim) = (batch.n_texts(), self.dim);
+        let longest = batch.longest();
+        let len = 2 * texts * dim + texts + longest;
+        if workspace.len() < len {
+            workspace.resize(len, 0.0);
+        }
+        let (units, rest) = workspace[..len].split_at_mut(texts * dim);
+        let (activated, rest) = rest.split_at_mut(texts * dim);
+        let (norms, counts) = rest.split_at_mut(texts);
+        let words = Words { vectors: &self.vectors, log_weights: &self.log_weights, dim };
+        for (text, unit) in units.chunks_exact_mut(dim).enumerate() {
+            let ids = &batch.ids()[batch.rows(text)];
+            sum_text(self.level, words, ids, &mut counts[..ids.len()], unit);
+        }
+        self.residual.forward(units, texts, Epilogue::BiasGelu, activated);
+        if texts > 0 {
+            add_and_normalise(self.level, units, activated, vectors, norms);
+        }
     }
 }
 

@@ -17,7 +17,8 @@ use crate::layers::pooling::{self, Pooling};
 use crate::layers::{gelu, linear};
 use crate::random::fill_normal;
 use crate::{
-    Bag, BagConfig, Batch, Dropout, Encoder, Gradients, Parameters, Transformer, TransformerConfig,
+    Bag, BagConfig, Batch, Dropout, Encoder, Gradients, Parameters, Precision, Transformer,
+    TransformerConfig,
 };
 
 /// Normal numbers of deviation 1.
@@ -321,6 +322,7 @@ fn the_transformer_end_to_end() {
             let what = format!("{pooling:?}, {dropout:?}");
             check_encoder(&what, &transformer, &weights, dropout);
         }
+        check_frozen(&transformer, &weights);
     }
 }
 
@@ -334,5 +336,38 @@ fn the_bag_end_to_end() {
     }
     for dropout in [Dropout::Off, Dropout::Seed(9)] {
         check_encoder(&format!("{dropout:?}"), &bag, &weights, dropout);
+    }
+    check_frozen(&bag, &weights);
+}
+
+/// A frozen encoder must give the vectors of the training pass.
+fn check_frozen(encoder: &dyn Encoder, weights: &Parameters) {
+    let (ids, offsets) = ragged(encoder.vocabulary_size() as u32, encoder.max_tokens().min(9));
+    let batch = Batch::new(&ids, &offsets);
+    let (texts, tokens, dim) = (batch.n_texts(), batch.n_tokens(), encoder.dim());
+    let mut expected = vec![0.0; texts * dim];
+    encoder.forward(
+        weights.values(),
+        batch,
+        Dropout::Off,
+        &mut vec![0.0; encoder.activation_len(texts, tokens)],
+        &mut vec![0.0; encoder.scratch_len(texts, tokens)],
+        &mut expected,
+    );
+    for (precision, least) in [(Precision::F32, 0.999_999), (Precision::F16, 0.9999)] {
+        let frozen = encoder.freeze(weights, precision);
+        let mut workspace = vec![f32::NAN; 7];
+        for part in [0..texts, 0..0, 1..3, 0..1] {
+            let mut vectors = vec![f32::NAN; part.len() * dim];
+            frozen.embed(batch.part(part.clone()), &mut workspace, &mut vectors);
+            let expected = &expected[part.start * dim..part.end * dim];
+            for (found, expected) in vectors.chunks_exact(dim).zip(expected.chunks_exact(dim)) {
+                assert!(
+                    inner(found, expected) > least,
+                    "{precision:?}: {}",
+                    inner(found, expected)
+                );
+            }
+        }
     }
 }

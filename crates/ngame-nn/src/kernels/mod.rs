@@ -8,6 +8,7 @@
 //! knows about processors.
 
 pub(crate) mod math;
+pub(crate) mod panel;
 pub(crate) mod small_product;
 
 /// An instruction set that kernels are compiled for.

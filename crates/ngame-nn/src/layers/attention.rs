@@ -36,6 +36,11 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
+    /// For answering.
+    pub(crate) fn without_dropout(dim: usize, n_heads: usize) -> Self {
+        Self { dim, n_heads, layer: 0, dropout: Dropout::Off, rate: 0.0 }
+    }
+
     fn mask(&self, head: usize) -> Option<Mask> {
         Mask::new(self.dropout, self.rate, Site::Attention { layer: self.layer, head })
     }
@@ -59,14 +64,25 @@ pub(crate) fn forward(
         );
         return;
     }
+    add_bias(level, bias, qkv);
+    attend_texts(level, attention, batch, qkv, context);
+}
+
+/// Writes the context of every token, on this thread. The bias is in `qkv` already.
+pub(crate) fn attend_texts(
+    level: Level,
+    attention: Attention,
+    batch: Batch<'_>,
+    qkv: &[f32],         // (tokens, 3 dim)
+    context: &mut [f32], // (tokens, dim)
+) {
     let dim = attention.dim;
     WORKSPACE.with_borrow_mut(|workspace| {
         for text in 0..batch.n_texts() {
             let rows = batch.rows(text);
-            let qkv = &mut qkv[rows.start * 3 * dim..rows.end * 3 * dim];
+            let qkv = &qkv[rows.start * 3 * dim..rows.end * 3 * dim];
             let context = &mut context[rows.start * dim..rows.end * dim];
             let first_row = batch.first_token() + rows.start;
-            add_bias(level, bias, qkv);
             attend(level, attention, first_row, qkv, context, workspace);
         }
     });

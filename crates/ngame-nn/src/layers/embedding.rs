@@ -34,6 +34,16 @@ pub(crate) fn forward(
         );
         return;
     }
+    look_up(tables, dim, batch, out);
+}
+
+/// Writes the sum of a token's vectors, on this thread.
+pub(crate) fn look_up(
+    tables: Tables<'_>,
+    dim: usize,
+    batch: Batch<'_>,
+    out: &mut [f32], // (tokens, dim)
+) {
     let ids = batch.ids();
     for text in 0..batch.n_texts() {
         for (position, row) in batch.rows(text).enumerate() {

@@ -66,6 +66,15 @@ pub(crate) fn forward(
         .for_each(|(x, y, inverse_deviation)| normalise(level, norm, x, inverse_deviation, y));
 }
 
+/// Replaces rows by their LayerNorm, on this thread, with nothing kept.
+pub(crate) fn apply(
+    level: Level,
+    norm: Norm<'_>,
+    rows: &mut [f32], // (rows, dim)
+) {
+    normalise_in_place(level, norm, rows);
+}
+
 /// The gradients of a LayerNorm's vectors and of the bias of the branch before it.
 pub(crate) struct Gradient<'a> {
     pub(crate) d_scale: &'a mut [f32],        // (dim)
@@ -185,13 +194,31 @@ kernel! {
     }
 }
 
-/// Replaces a row by x̂, writes y, and returns the inverse deviation.
+kernel! {
+    /// All of [`apply`].
+    fn normalise_in_place<A>(norm: Norm<'_>, rows: &mut [f32]) {
+        for row in rows.chunks_exact_mut(norm.scale.len()) {
+            let (mean, inverse_deviation) = statistics(row, norm.epsilon);
+            for ((x, scale), shift) in row.iter_mut().zip(norm.scale).zip(norm.shift) {
+                *x = A::mul_add((*x - mean) * inverse_deviation, *scale, *shift);
+            }
+        }
+    }
+}
+
+/// The mean of a row and the inverse of its deviation.
 #[inline(always)]
-fn normalise_row<A: Arithmetic>(norm: Norm<'_>, x: &mut [f32], y: &mut [f32]) -> f32 {
+fn statistics(x: &[f32], epsilon: f32) -> (f32, f32) {
     let dim = x.len();
     let mean = sum(dim, |i| x[i]) / dim as f32;
     let variance = sum(dim, |i| (x[i] - mean) * (x[i] - mean)) / dim as f32;
-    let inverse_deviation = 1.0 / (variance + norm.epsilon).sqrt();
+    (mean, 1.0 / (variance + epsilon).sqrt())
+}
+
+/// Replaces a row by x̂, writes y, and returns the inverse deviation.
+#[inline(always)]
+fn normalise_row<A: Arithmetic>(norm: Norm<'_>, x: &mut [f32], y: &mut [f32]) -> f32 {
+    let (mean, inverse_deviation) = statistics(x, norm.epsilon);
     for (((x, y), scale), shift) in x.iter_mut().zip(y).zip(norm.scale).zip(norm.shift) {
         *x = (*x - mean) * inverse_deviation;
         *y = A::mul_add(*x, *scale, *shift);

@@ -52,6 +52,24 @@ pub(crate) fn forward(
     }
 }
 
+/// Writes the unit vector of every text, on this thread.
+pub(crate) fn pool_texts(
+    level: Level,
+    pooling: Pooling,
+    batch: Batch<'_>,
+    hidden: &[f32],      // (tokens, dim)
+    vectors: &mut [f32], // (texts, dim)
+) {
+    if batch.n_texts() == 0 {
+        return;
+    }
+    let dim = vectors.len() / batch.n_texts();
+    for (text, vector) in vectors.chunks_exact_mut(dim).enumerate() {
+        let rows = batch.rows(text);
+        pool(level, pooling, &hidden[rows.start * dim..rows.end * dim], vector);
+    }
+}
+
 /// Writes the gradient by every token.
 pub(crate) fn backward(
     level: Level,

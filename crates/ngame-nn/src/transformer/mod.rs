@@ -15,6 +15,7 @@
 
 mod activations;
 mod config;
+mod frozen;
 #[cfg(test)]
 pub(crate) mod golden;
 
@@ -39,6 +40,7 @@ use crate::parameters::{Gradients, Layout, Parameters};
 use crate::random::fill_normal;
 use activations::{Activations, Scratch};
 use config::{LayerPlace, NormPlace, Places};
+use frozen::FrozenTransformer;
 
 /// A transformer encoder: the architecture, without weights.
 #[derive(Clone, Debug)]
@@ -398,7 +400,7 @@ impl Encoder for Transformer {
         self.embedding_backward(weights, batch, dropout, &mut kept, &mut scratch, gradients);
     }
 
-    fn freeze(&self, _parameters: &Parameters, _precision: Precision) -> Box<dyn Frozen> {
-        unimplemented!()
+    fn freeze(&self, parameters: &Parameters, precision: Precision) -> Box<dyn Frozen> {
+        Box::new(FrozenTransformer::new(self, parameters, precision))
     }
 }

@@ -1,0 +1,270 @@
+"""Training and using an encoder, measured side by side with PyTorch in one run.
+
+    make bench-encoder DATA=/path/to/debian-related
+
+Peers: PyTorch with transformers, sentence-transformers and onnxruntime, in a virtual environment of
+their own (bench/.venv), called by bench/encoder_peer.py. Both sides do the same work on the same
+number of threads, one at a time and in turns, and the medians are compared; where both make vectors
+or a loss of real texts, these have to agree. Ratio = the peer's time / ngame's. The table goes to
+standard output and, with its command, commit, machine and versions, to bench/results/.
+
+    train-step  one step on random ids, all texts of one length: nothing is gained by not padding
+    train-real  one step on real pairs of titles, which the peer pads and ngame packs
+    embed       vectors of all test titles, tokenising included
+    query       the vector of one text of 10 tokens
+    gemm-share  how much of ngame's step is matrix products
+    memory      how much ngame takes for a step of train-real within a budget
+"""
+import argparse
+import datetime
+import json
+import os
+import platform
+import resource
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCH = ROOT / "bench"
+OURS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "encoder"
+MINILM = ROOT / "encoders" / "all-MiniLM-L6-v2"
+GIB = 1 << 30
+PACKAGES = ["torch", "transformers", "sentence-transformers", "onnxruntime", "onnx", "onnxscript", "safetensors", "numpy"]
+CASES = ["train-step", "train-real", "embed", "query", "gemm-share", "memory"]
+SEQUENCES = 128
+LENGTHS = [12, 32]
+PAIRS = 1600
+LEAST_COSINE = 0.99999
+# "python library for reading and writing image files", with [CLS] and [SEP].
+QUERY = [101, 18750, 3075, 2005, 3752, 1998, 3015, 3746, 6764, 102]
+
+
+def run(program, *words):
+    """Runs a program whose last line is JSON; adds how many cores it kept busy."""
+    def cpu_seconds():
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    command = [str(word) for word in (*program, *words)]
+    print("  " + shlex.join(Path(word).name if "/" in word else word for word in command), file=sys.stderr)
+    cpu, start = cpu_seconds(), time.perf_counter()
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{shlex.join(command)}\nfailed with {done.returncode}")
+    result = json.loads(done.stdout.splitlines()[-1])
+    result["cores_used"] = (cpu_seconds() - cpu) / (time.perf_counter() - start)
+    return result
+
+
+def peer_python():
+    """A Python with the peers' packages, made once."""
+    python = BENCH / ".venv" / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", BENCH / ".venv"], check=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
+    return python
+
+
+def peer_versions(python):
+    program = ("import importlib.metadata as m, json, sys; "
+               "print(json.dumps({name: m.version(name) for name in sys.argv[1:]}))")
+    done = subprocess.run([python, "-c", program, *PACKAGES], check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
+
+
+class Bench:
+    """Runs cases, keeps every result, and collects the rows of the table."""
+
+    def __init__(self, args, python):
+        self.args = args
+        self.ours = [OURS]
+        self.peer = [python, BENCH / "encoder_peer.py"]
+        self.raw = {}
+        self.rows = [("what", "ngame", "peer", "ratio", "bar", "")]
+
+    def rounds(self, name, sides):
+        """Every side in turn, `rounds` times; sides are (name, program, words)."""
+        results = {side: [] for side, _, _ in sides}
+        for number in range(self.args.rounds):
+            print(f"{name}, round {number + 1} of {self.args.rounds}", file=sys.stderr)
+            for side, program, words in sides:
+                results[side].append(run(program, *words))
+        self.raw[name] = results
+        return results
+
+    def both(self, name, words):
+        return self.rounds(name, [("ngame", self.ours, words), ("peer", self.peer, words)])
+
+    def compared(self, what, results, key, bar, aim=None, sides=("ngame", "peer"), digits=3):
+        """A row with the ratio of two medians. Without a bar there is only something to aim at."""
+        ours, peer = (statistics.median(one[key] for one in results[side]) for side in sides)
+        ratio = peer / ours
+        goal = f"at least {bar} x" if bar else ""
+        goal += (", " if bar and aim else "") + (f"aim {aim} x" if aim else "")
+        verdict = ("ok" if ratio >= bar else "short") if bar else ("" if ratio >= aim else "below the aim")
+        self.rows.append((what, f"{ours:.{digits}f}", f"{peer:.{digits}f}", f"{ratio:.2f} x", goal, verdict))
+
+    def train_step(self):
+        for shape, bar in (("minilm", 1.15), ("distilbert", 1.0)):
+            for tokens in LENGTHS:
+                for threads in self.args.threads:
+                    name = f"train-step {shape} {SEQUENCES} x {tokens}, {plural(threads)}"
+                    results = self.both(name, [
+                        "train-step", "--shape", shape, "--sequences", SEQUENCES, "--tokens", tokens,
+                        "--threads", threads, "--steps", 5])
+                    same(results, "tokens")
+                    self.compared(name + ", s", results, "seconds", bar)
+
+    def train_real(self):
+        for threads in self.args.threads:
+            name = f"train-real {PAIRS} pairs, {plural(threads)}"
+            results = self.both(name, [
+                "train-real", "--data", self.args.data, "--threads", threads, "--steps", 2,
+                "--pairs", PAIRS, "--max-tokens", 32])
+            same(results, "real_tokens")
+            ours, peer = (results[side][0]["loss"] for side in ("ngame", "peer"))
+            assert abs(ours - peer) <= 1e-4 * abs(peer), f"{name}: the losses are {ours} and {peer}"
+            self.compared(name + ", s", results, "seconds", 2.0, 3.0, digits=2)
+
+    def embed(self):
+        folder = BENCH / "data"
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {side: folder / f"embed-{side}.npy" for side in ("ngame", "peer")}
+        for threads in self.args.threads:
+            name = f"embed test titles, {plural(threads)}"
+            words = ["embed", "--data", self.args.data, "--threads", threads, "--out"]
+            results = self.rounds(name, [
+                ("ngame", self.ours, [*words, files["ngame"]]), ("peer", self.peer, [*words, files["peer"]])])
+            same(results, "texts")
+            agreement = run(self.peer, "compare", files["ngame"], files["peer"])
+            self.raw[name]["agreement"] = agreement
+            assert agreement["least_cosine"] >= LEAST_COSINE, f"{name}: vectors differ: {agreement}"
+            self.compared(name + ", s", results, "seconds", 1.5, 2.5, digits=2)
+
+    def query(self):
+        name = f"query of {len(QUERY)} tokens, 1 thread"
+        words = ["query", "--threads", 1, "--tokens", len(QUERY), "--ids", ",".join(map(str, QUERY))]
+        results = self.rounds(name, [
+            ("f32", self.ours, [*words, "--precision", "f32"]),
+            ("torch", self.peer, [*words, "--engine", "torch"]),
+            ("f16", self.ours, [*words, "--precision", "f16"]),
+            ("onnxruntime", self.peer, [*words, "--engine", "onnxruntime"]),
+        ])
+        self.check_query_vectors(name, results)
+        for sides, bar, aim in ((("f32", "torch"), 1.5, None), (("f32", "onnxruntime"), 1.0, None),
+                                (("f16", "onnxruntime"), None, 1.5)):
+            what = f"{name}, {sides[0]} / {sides[1]}, ms"
+            self.compared(what, results, "milliseconds", bar, aim, sides, digits=2)
+
+    @staticmethod
+    def check_query_vectors(name, results):
+        """All that print a vector have to agree; only the cosine goes into the record."""
+        reference = results["torch"][0]["vector"]
+        for side, runs in results.items():
+            for one in runs:
+                vector = one.pop("vector", None)
+                if vector is not None:
+                    one["cosine"] = cosine(vector, reference)
+                    least = 0.999 if side == "f16" else LEAST_COSINE
+                    assert one["cosine"] >= least, f"{name}: {side} differs: cosine {one['cosine']}"
+
+    def gemm_share(self):
+        for tokens in LENGTHS:
+            for threads in self.args.threads:
+                name = f"gemm-share minilm {SEQUENCES} x {tokens}, {plural(threads)}"
+                words = ["gemm-share", "--shape", "minilm", "--sequences", SEQUENCES, "--tokens", tokens,
+                         "--threads", threads]
+                results = self.rounds(name, [("ngame", self.ours, words)])
+                share = statistics.median(one["share"] for one in results["ngame"])
+                self.rows.append((name, f"{share:.3f}", "", "", "at least 0.85", "ok" if share >= 0.85 else "short"))
+
+    def memory(self):
+        name = f"memory of a step on {PAIRS} pairs, budget 2 GiB"
+        words = ["memory", "--data", self.args.data, "--pairs", PAIRS, "--budget", 2]
+        results = self.rounds(name, [("ngame", self.ours, words)])
+        # No median here: memory is what the machine must have.
+        peak = max(one["peak_rss"] for one in results["ngame"]) / GIB
+        peers = [one["peak_rss"] / GIB for case, sides in self.raw.items() if case.startswith("train-real")
+                 for one in sides["peer"]]
+        peer = f"{max(peers):.2f}" if peers else ""
+        ratio = f"{max(peers) / peak:.2f} x" if peers else ""
+        self.rows.append((name + ", GiB", f"{peak:.2f}", peer, ratio, "at most 2.5", "ok" if peak <= 2.5 else "short"))
+
+    def table(self):
+        widths = [max(len(row[column]) for row in self.rows) for column in range(6)]
+        return "\n".join(
+            "  ".join(cell.rjust(width) if column in (1, 2, 3) else cell.ljust(width)
+                      for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
+            for row in self.rows)
+
+
+def cosine(left, right):
+    def dot(a, b):
+        return sum(x * y for x, y in zip(a, b, strict=True))
+
+    return dot(left, right) / (dot(left, left) * dot(right, right)) ** 0.5
+
+
+def plural(threads):
+    return "1 thread" if threads == 1 else f"{threads} threads"
+
+
+def same(results, key):
+    values = {one[key] for side in results.values() for one in side}
+    assert len(values) == 1, f"both sides have the same {key}: {values}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="an LF folder, such as debian-related")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=CASES, metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    if not OURS.exists():
+        sys.exit(f"{OURS} is missing: cargo build --release -p ngame-bench")
+    if not (MINILM / "model.safetensors").exists():
+        sys.exit(f"{MINILM} is missing: scripts/get-minilm")
+    missing = [name for name in ("trn", "tst", "lbl") if not (args.data / f"{name}.json.gz").exists()]
+    if missing:
+        sys.exit(f"{args.data} has no " + ", ".join(f"{name}.json.gz" for name in missing))
+
+    python = peer_python()
+    bench = Bench(args, python)
+    for case in CASES:
+        if case in args.only:
+            getattr(bench, case.replace("-", "_"))()
+    table = bench.table()
+    versions = peer_versions(python)
+    head = f"{args.data.name}; medians of {args.rounds}; ratio = the peer's time / ngame's"
+    print(head, table, sep="\n")
+    write_record(args, head, table, versions, bench.raw)
+
+
+def write_record(args, head, table, versions, raw):
+    """Stores the figures with what it takes to repeat them."""
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    today = datetime.date.today().isoformat()
+    # A run of some cases does not overwrite the record of all.
+    some = "" if args.only == CASES else "-" + "-".join(case for case in CASES if case in args.only)
+    folder = BENCH / "results" / f"{today}-encoder{some}"
+    folder.mkdir(parents=True, exist_ok=True)
+    commit = git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain") else "")
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}"
+    flags = f" (bench/encoder.py --only {' '.join(args.only)})" if some else ""
+    software = ", ".join(f"{name} {version}" for name, version in versions.items())
+    (folder / "README.md").write_text(
+        f"# Encoder: training, embedding, answering\n\n- command: `make bench-encoder DATA=…`{flags}\n"
+        f"- commit: {commit}\n- machine: {machine}\n- peers: Python {platform.python_version()}, {software}\n"
+        f"- date: {today}\n\n{head}\n\n```\n{table}\n```\n")
+    (folder / "raw.json").write_text(json.dumps({"versions": versions, "cases": raw}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+//! A transformer for answering: weights packed, no activations kept, one thread a call.
+
+use super::Transformer;
+use super::config::{LinearPlace, NormPlace};
+use crate::batch::Batch;
+use crate::encoder::{Frozen, Precision};
+use crate::kernels::Level;
+use crate::layers::attention::{self, Attention};
+use crate::layers::embedding::{self, Tables};
+use crate::layers::layer_norm::{self, Norm};
+use crate::layers::pooling;
+use crate::panels::{Epilogue, PackedLinear};
+use crate::parameters::Parameters;
+
+/// A transformer with its weights packed.
+pub(super) struct FrozenTransformer {
+    transformer: Transformer,
+    words: Vec<f32>,     // (vocabulary, dim)
+    positions: Vec<f32>, // (max positions, dim), the vector of the first type added
+    embedding_norm: FrozenNorm,
+    layers: Vec<FrozenLayer>,
+}
+
+struct FrozenLayer {
+    qkv: PackedLinear,
+    attention_output: PackedLinear,
+    attention_norm: FrozenNorm,
+    expand: PackedLinear,
+    contract: PackedLinear,
+    output_norm: FrozenNorm,
+}
+
+struct FrozenNorm {
+    scale: Vec<f32>, // (dim)
+    shift: Vec<f32>, // (dim)
+    epsilon: f32,
+}
+
+impl FrozenNorm {
+    /// Replaces rows by their LayerNorm.
+    fn apply(&self, level: Level, rows: &mut [f32]) {
+        let norm = Norm { scale: &self.scale, shift: &self.shift, epsilon: self.epsilon };
+        layer_norm::apply(level, norm, rows);
+    }
+}
+
+impl FrozenTransformer {
+    pub(super) fn new(
+        transformer: &Transformer,
+        parameters: &Parameters,
+        precision: Precision,
+    ) -> Self {
+        let (places, config) = (&transformer.places, &transformer.config);
+        let weights = parameters.values();
+        assert_eq!(weights.len(), transformer.layout.len(), "weights of another encoder");
+        let norm = |place: &NormPlace| FrozenNorm {
+            scale: weights[place.scale.clone()].to_vec(),
+            shift: weights[place.shift.clone()].to_vec(),
+            epsilon: config.layer_norm_epsilon,
+        };
+        let linear = |place: &LinearPlace| {
+            let (weight, bias) = (&weights[place.weight.clone()], &weights[place.bias.clone()]);
+            PackedLinear::new(transformer.level, weight, bias, precision)
+        };
+        let mut positions = weights[places.positions.clone()].to_vec();
+        if let Some(types) = &places.types {
+            let first_type = &weights[types.start..types.start + config.dim];
+            for position in positions.chunks_exact_mut(config.dim) {
+                for (value, of_type) in position.iter_mut().zip(first_type) {
+                    *value += of_type;
+                }
+            }
+        }
+        let layers = places.layers.iter().map(|place| FrozenLayer {
+            qkv: linear(&place.qkv),
+            attention_output: linear(&place.attention_output),
+            attention_norm: norm(&place.attention_norm),
+            expand: linear(&place.expand),
+            contract: linear(&place.contract),
+            output_norm: norm(&place.output_norm),
+        });
+        Self {
+            transformer: transformer.clone(),
+            words: weights[places.words.clone()].to_vec(),
+            positions,
+            embedding_norm: norm(&places.embedding_norm),
+            layers: layers.collect(),
+        }
+    }
+}
+
+impl Frozen for FrozenTransformer {
+    fn dim(&self) -> usize {
+        self.transformer.config.dim
+    }
+
+    fn embed(&self, batch: Batch<'_>, workspace: &mut Vec<f32>, vectors: &mut [f32]) {
+        let Transformer { config, level, .. } = &self.transformer;
+        let (level, tokens, dim, inner) =
+            (*level, batch.n_tokens(), config.dim, config.feed_forward_dim);
+        assert!(batch.longest() <= config.max_positions, "a text of too many tokens");
+        let len = tokens * (5 * dim + inner);
+        if workspace.len() < len {
+            workspace.resize(len, 0.0);
+        }
+        let (hidden, rest) = workspace[..len].split_at_mut(tokens * dim);
+        let (qkv, rest) = rest.split_at_mut(tokens * 3 * dim);
+        let (context, expanded) = rest.split_at_mut(tokens * dim);
+
+        let tables = Tables { words: &self.words, positions: &self.positions, first_type: &[] };
+        embedding::look_up(tables, dim, batch, hidden);
+        self.embedding_norm.apply(level, hidden);
+        for layer in &self.layers {
+            layer.qkv.forward(hidden, tokens, Epilogue::Bias, qkv);
+            let attention = Attention::without_dropout(dim, config.n_heads);
+            attention::attend_texts(level, attention, batch, qkv, context);
+            layer.attention_output.forward(context, tokens, Epilogue::BiasAdd, hidden);
+            layer.attention_norm.apply(level, hidden);
+            layer.expand.forward(hidden, tokens, Epilogue::BiasGelu, expanded);
+            layer.contract.forward(expanded, tokens, Epilogue::BiasAdd, hidden);
+            layer.output_norm.apply(level, hidden);
+        }
+        pooling::pool_texts(level, config.pooling, batch, hidden, vectors);
+    }
+}
