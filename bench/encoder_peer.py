@@ -60,7 +60,7 @@ def timed_steps(model, loss_of_batch, warm_up, steps):
         loss = loss_of_batch()
         loss.backward()
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)  # Some percent faster than zeroes.
+        optimizer.zero_grad(set_to_none=True)  # A little faster than zeroes.
         losses.append(loss.item())
         seconds.append(time.perf_counter() - start)
     return statistics.median(seconds[warm_up:]), losses[0]
@@ -220,7 +220,7 @@ def export():
 
     EXPORTED.parent.mkdir(parents=True, exist_ok=True)
     part = EXPORTED.with_suffix(".part.onnx")
-    # Of the two exporters, the older one's graph runs faster by a twelfth; with the pooling inside it
+    # Of the two exporters, the older one's graph ran a little faster; with the pooling inside it
     # is no slower than without. The offline optimiser of onnxruntime gains nothing on top.
     torch.onnx.export(
         Pooled(), (torch.randint(1000, 2000, (2, 10)),), str(part), input_names=["input_ids"], output_names=["vectors"],

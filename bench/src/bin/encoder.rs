@@ -323,7 +323,7 @@ struct Pairs {
 
 fn pairs(args: &RealArgs, encoder: &TextEncoder) -> Result<Pairs> {
     let dataset = Dataset::read(&args.data, &ReadOptions::default(), &Silent)?;
-    let labels = dataset.labels.texts();
+    let labels = &dataset.labels.texts;
     let mut pairs = Pairs {
         ids: Vec::new(),
         offsets: vec![0],
@@ -433,9 +433,10 @@ fn embed(
     let texts = dataset.test.context("the data set has no test points")?.texts;
     let embedder = encoder.embedder(Precision::F32);
     let start = Instant::now();
-    let vectors = embedder.embed_texts(&texts, VectorType::F32, &Silent)?;
+    let mut vectors = VectorFile::create(out, embedder.dim(), VectorType::F32)?;
+    embedder.embed(&mut texts.iter(), &mut vectors, &Silent)?;
+    vectors.finish()?;
     let seconds = start.elapsed().as_secs_f64();
-    let _ = (vectors, out, std::marker::PhantomData::<VectorFile>);
     Ok(json!({"seconds": seconds, "texts": texts.len(), "peak_rss": peak_memory()}))
 }
 

@@ -9,7 +9,7 @@ use crate::kernels::panel::{self, GROUP, Group, Halves, Product, Singles};
 pub(crate) use crate::kernels::panel::Epilogue;
 
 /// The weight (outputs, inputs) and the bias of a linear layer, packed for products with few rows or
-/// many on one thread.
+/// many, on the thread that asks.
 pub(crate) struct PackedLinear {
     level: Level,
     inputs: usize,
@@ -18,20 +18,14 @@ pub(crate) struct PackedLinear {
     bias: Vec<f32>, // (panels × outputs of a panel), zero where there is no output
 }
 
-/// (panels, inputs, groups of the level)
+/// (panels, inputs, groups of the level), zero where there is no output
 enum Panels {
     F32(Vec<Singles>),
     F16(Vec<Halves>),
 }
 
-pub static SLAB: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(256);
-pub static BLOCK: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(65536);
-pub static WORTH: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(3);
-pub static SPREAD: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(3);
-use std::sync::atomic::Ordering::Relaxed;
-
 impl PackedLinear {
-    /// Packs a weight and a bias.
+    /// Packs a weight and a bias. In f16, weights beyond its range become the largest it has.
     pub(crate) fn new(
         level: Level,
         weight: &[f32], // (outputs, inputs)
@@ -40,12 +34,13 @@ impl PackedLinear {
     ) -> Self {
         let outputs = bias.len();
         let inputs = weight.len() / outputs.max(1);
-        assert_eq!(weight.len(), outputs * inputs, "one row a value of the bias");
+        assert_eq!(weight.len(), outputs * inputs, "a row of weights for every output");
         let groups = panel::groups(level);
         let panels = match precision {
             Precision::F32 => Panels::F32(pack(weight, inputs, groups, Singles)),
             Precision::F16 => Panels::F16(pack(weight, inputs, groups, |group| {
-                Halves(group.map(|value| f16::from_f32(value).to_bits()))
+                let (min, max) = (f16::MIN.to_f32(), f16::MAX.to_f32());
+                Halves(group.map(|value| f16::from_f32(value.clamp(min, max)).to_bits()))
             })),
         };
         let mut padded = bias.to_vec();
@@ -53,32 +48,29 @@ impl PackedLinear {
         Self { level, inputs, outputs, panels, bias: padded }
     }
 
-    pub(crate) fn forward(&self, x: &[f32], rows: usize, epilogue: Epilogue, y: &mut [f32]) {
-        assert_eq!(y.len(), rows * self.outputs);
+    /// `x Wᵀ + b` and what the epilogue makes of it. `y` is only read for a residual. Nothing is
+    /// allocated.
+    pub(crate) fn forward(
+        &self,
+        x: &[f32], // (rows, inputs)
+        rows: usize,
+        epilogue: Epilogue,
+        y: &mut [f32], // (rows, outputs)
+    ) {
         match &self.panels {
-            Panels::F32(panels) => self.product(panels, epilogue, x, y),
-            Panels::F16(panels) => self.product(panels, epilogue, x, y),
+            Panels::F32(panels) => self.product(panels, rows, epilogue).run(self.level, x, y),
+            Panels::F16(panels) => self.product(panels, rows, epilogue).run(self.level, x, y),
         }
     }
 
-    fn product<G: Group>(&self, panels: &[G], epilogue: Epilogue, x: &[f32], y: &mut [f32]) {
-        let Self { level, inputs, outputs, ref bias, .. } = *self;
-        panel::product(
-            level,
-            Product {
-                panels,
-                bias,
-                inputs,
-                outputs,
-                epilogue,
-                slab: SLAB.load(Relaxed),
-                block: BLOCK.load(Relaxed),
-                worth: WORTH.load(Relaxed),
-                spread: SPREAD.load(Relaxed),
-            },
-            x,
-            y,
-        );
+    fn product<'a, G: Group>(
+        &'a self,
+        panels: &'a [G],
+        rows: usize,
+        epilogue: Epilogue,
+    ) -> Product<'a, G> {
+        let Self { inputs, outputs, ref bias, .. } = *self;
+        Product { panels, bias, inputs, outputs, rows, epilogue }
     }
 }
 
@@ -89,14 +81,185 @@ fn pack<G>(
     groups: usize,
     group: impl Fn([f32; GROUP]) -> G,
 ) -> Vec<G> {
-    let mut packed = Vec::new();
-    for rows in weight.chunks(inputs.max(1) * groups * GROUP) {
+    let panel_len = (inputs * groups * GROUP).max(1);
+    let n_panels = weight.len().div_ceil(panel_len);
+    let mut packed = Vec::with_capacity(n_panels * inputs * groups);
+    for rows in weight.chunks(panel_len) {
         for k in 0..inputs {
             for g in 0..groups {
-                let value = |j| rows.get((g * GROUP + j) * inputs + k).copied().unwrap_or(0.0);
-                packed.push(group(std::array::from_fn(value)));
+                let weight = |j| rows.get((g * GROUP + j) * inputs + k).copied().unwrap_or(0.0);
+                packed.push(group(std::array::from_fn(weight)));
             }
         }
     }
     packed
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::rngs::ChaCha8Rng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    /// The product in f64, with the weight as it is stored.
+    fn expected(
+        weight: &[f32], // (outputs, inputs)
+        bias: &[f32],
+        precision: Precision,
+        x: &[f32], // (rows, inputs)
+        rows: usize,
+        epilogue: Epilogue,
+        y: &[f32], // (rows, outputs)
+    ) -> Vec<f64> {
+        let outputs = bias.len();
+        let inputs = weight.len() / outputs;
+        let mut expected = Vec::new();
+        for r in 0..rows {
+            for o in 0..outputs {
+                let mut sum = f64::from(bias[o]);
+                for k in 0..inputs {
+                    let weight = match precision {
+                        Precision::F32 => f64::from(weight[o * inputs + k]),
+                        Precision::F16 => f16::from_f32(weight[o * inputs + k]).to_f64(),
+                    };
+                    sum += weight * f64::from(x[r * inputs + k]);
+                }
+                expected.push(match epilogue {
+                    Epilogue::Bias => sum,
+                    Epilogue::BiasGelu => sum * normal_cdf(sum),
+                    Epilogue::BiasAdd => sum + f64::from(y[r * outputs + o]),
+                });
+            }
+        }
+        expected
+    }
+
+    /// By the series of the integral of the density, term for term.
+    fn normal_cdf(v: f64) -> f64 {
+        if v.abs() > 9.0 {
+            return if v > 0.0 { 1.0 } else { 0.0 };
+        }
+        let mut term = v;
+        let mut sum = v;
+        for i in 1..200 {
+            term *= v * v / f64::from(2 * i + 1);
+            sum += term;
+        }
+        0.5 + sum * (-v * v / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
+    }
+
+    fn check(rows: usize, inputs: usize, outputs: usize, seed: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut random =
+            |n: usize| -> Vec<f32> { (0..n).map(|_| rng.random_range(-1.0..1.0)).collect() };
+        let (weight, bias) = (random(outputs * inputs), random(outputs));
+        let (x, residual) = (random(rows * inputs), random(rows * outputs));
+        for &level in Level::available() {
+            for precision in [Precision::F32, Precision::F16] {
+                let layer = PackedLinear::new(level, &weight, &bias, precision);
+                for epilogue in [Epilogue::Bias, Epilogue::BiasGelu, Epilogue::BiasAdd] {
+                    let mut y = residual.clone();
+                    layer.forward(&x, rows, epilogue, &mut y);
+                    let expected =
+                        expected(&weight, &bias, precision, &x, rows, epilogue, &residual);
+                    let allowed = 1e-6 * (inputs as f64).sqrt().max(1.0);
+                    for (i, (&y, expected)) in y.iter().zip(expected).enumerate() {
+                        let error = (f64::from(y) - expected).abs();
+                        assert!(
+                            error <= allowed * expected.abs().max(1.0),
+                            "{level:?} {precision:?} {epilogue:?} {rows}x{inputs}x{outputs} \
+                             at {i}: {y} for {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn products_of_all_sizes_are_right(
+            rows in 0usize..14,
+            inputs in 1usize..70,
+            outputs in 1usize..40,
+            seed: u64,
+        ) {
+            check(rows, inputs, outputs, seed);
+        }
+    }
+
+    #[test]
+    fn every_count_of_rows_and_every_remainder_of_outputs_is_right() {
+        for rows in 1..14 {
+            check(rows, 19, 33, rows as u64);
+        }
+        for outputs in 1..66 {
+            check(7, 5, outputs, outputs as u64);
+        }
+    }
+
+    #[test]
+    fn several_slabs_and_row_blocks_are_right() {
+        check(25, 1030, 33, 1);
+        check(61, 1536, 18, 2);
+    }
+
+    #[test]
+    fn without_inputs_there_is_the_bias() {
+        for &level in Level::available() {
+            let layer = PackedLinear::new(level, &[], &[1.0, 2.0, 3.0], Precision::F32);
+            let mut y = [9.0; 6];
+            layer.forward(&[], 2, Epilogue::Bias, &mut y);
+            assert_eq!(y, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+        }
+    }
+
+    #[test]
+    fn gelu_is_exact_enough_everywhere() {
+        // A layer of one input and weight 1 shows its epilogue.
+        let x: Vec<f32> = (-160_000..=160_000).map(|i| i as f32 / 20_000.0).collect();
+        for &level in Level::available() {
+            let layer = PackedLinear::new(level, &[1.0], &[0.0], Precision::F32);
+            let mut y = vec![0.0; x.len()];
+            layer.forward(&x, x.len(), Epilogue::BiasGelu, &mut y);
+            for (&x, &y) in x.iter().zip(&y) {
+                let exact = f64::from(x) * normal_cdf(f64::from(x));
+                let error = (f64::from(y) - exact).abs();
+                assert!(error <= 1e-7 * f64::from(x.abs()).max(1.0), "{level:?} {x}: {y}");
+            }
+            let far = [-1e20, -1e9, -40.0, -12.0, 12.0, 40.0, 1e9, 1e20];
+            let mut y = [0.0; 8];
+            layer.forward(&far, 8, Epilogue::BiasGelu, &mut y);
+            for (x, y) in far.into_iter().zip(y) {
+                let expected = x.max(0.0);
+                assert!((y - expected).abs() <= 1e-7, "{level:?} {x}: {y}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_finite_halves_are_read_as_they_are() {
+        // Zero, subnormal and extreme values of both signs: every finite f16 once, as a weight.
+        let weight: Vec<f32> =
+            (0..=u16::MAX).map(f16::from_bits).filter(|h| h.is_finite()).map(f16::to_f32).collect();
+        let bias = vec![0.0; weight.len()];
+        for &level in Level::available() {
+            let layer = PackedLinear::new(level, &weight, &bias, Precision::F16);
+            let mut y = vec![9.0; weight.len()];
+            layer.forward(&[1.0], 1, Epilogue::Bias, &mut y);
+            assert_eq!(y, weight, "{level:?}");
+        }
+    }
+
+    #[test]
+    fn weights_beyond_f16_become_its_largest() {
+        for &level in Level::available() {
+            let layer = PackedLinear::new(level, &[1e9, -1e9], &[0.0; 2], Precision::F16);
+            let mut y = [0.0; 2];
+            layer.forward(&[1.0], 1, Epilogue::Bias, &mut y);
+            assert_eq!(y, [65504.0, -65504.0]);
+        }
+    }
 }
