@@ -5,18 +5,23 @@
 
 use std::path::Path;
 
-use ngame_nn::{Family, Pooling, TransformerConfig};
+use ngame_nn::{BagConfig, Family, Pooling, TransformerConfig};
 use serde_json::{Map, Value, json};
 
 use super::json_file::{read_object, unsupported, wrong};
 use crate::Result;
 use crate::error::{InputError, InputErrorKind, Place};
 
+/// The `model_type` of a bag of token vectors.
+const BAG: &str = "ngame-bag";
+
 /// The kinds of encoder there are.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Architecture {
     /// A transformer, and whose names its settings and weights have.
     Transformer(Family, TransformerConfig),
+    /// A bag of token vectors.
+    Bag(BagConfig),
 }
 
 /// What a family calls the settings of a transformer.
@@ -60,10 +65,11 @@ pub(super) fn read_config(
     let architecture = match settings.text("model_type") {
         Some("bert") => transformer(&settings, Family::Bert, &BERT, pooling)?,
         Some("distilbert") => transformer(&settings, Family::DistilBert, &DISTILBERT, pooling)?,
+        Some(BAG) => bag(&settings)?,
         other => {
             let found = other.map_or("no model type".to_owned(), |name| format!("`{name}`"));
             return Err(unsupported(file, "model_type")
-                .expected("one of the model types bert, distilbert")
+                .expected(format!("one of the model types bert, distilbert, {BAG}"))
                 .found(found)
                 .help("choose an encoder of the BERT family, such as all-MiniLM-L6-v2")
                 .into());
@@ -115,6 +121,18 @@ fn transformer(
     }
 }
 
+fn bag(settings: &Settings<'_>) -> Result<Architecture> {
+    let config = BagConfig {
+        vocabulary_size: settings.count("vocab_size", 1 << 24)?,
+        dim: settings.count("dim", 1 << 16)?,
+        dropout: settings.share("dropout", 0.0)?,
+    };
+    match config.problem() {
+        None => Ok(Architecture::Bag(config)),
+        Some(problem) => Err(impossible(settings.file, problem)),
+    }
+}
+
 /// Numbers that make no encoder together.
 fn impossible(file: &Path, problem: String) -> crate::Error {
     InputError::new(InputErrorKind::WrongType, Place::file(file))
@@ -154,6 +172,12 @@ pub(super) fn write_config(
                 set("type_vocab_size", json!(transformer.n_token_types));
                 set("layer_norm_eps", shortest(transformer.layer_norm_epsilon));
             }
+        }
+        Architecture::Bag(bag) => {
+            set("model_type", json!(BAG));
+            set("vocab_size", json!(bag.vocabulary_size));
+            set("dim", json!(bag.dim));
+            set("dropout", shortest(bag.dropout));
         }
     }
     // Weights are saved in 32 bits, whatever they were loaded from.

@@ -21,7 +21,7 @@ impl TextEncoder {
         let aside = FolderAside::create(folder, existing, "config.json")?;
         let write_json =
             |name: &str, value: &Value| aside.write(name, |output| writeln!(output, "{value:#}"));
-        let config = write_config(&self.architecture, self.origin.config.clone());
+        let mut config = write_config(&self.architecture, self.origin.config.clone());
         match &self.architecture {
             Architecture::Transformer(_, transformer) => {
                 let (pooling, dim) = (transformer.pooling, transformer.dim);
@@ -29,6 +29,9 @@ impl TextEncoder {
                     write_json(name, &value)?;
                 }
                 aside.add_folder("2_Normalize")?;
+            }
+            Architecture::Bag(_) => {
+                config.insert("max_tokens".to_owned(), json!(self.max_tokens));
             }
         }
         write_json("config.json", &Value::Object(config))?;
@@ -52,7 +55,11 @@ impl TextEncoder {
     fn tokenizer_config(&self) -> Value {
         let mut config = Map::new();
         config.insert("tokenizer_class".to_owned(), json!("PreTrainedTokenizerFast"));
-        config.insert("model_max_length".to_owned(), json!(self.encoder.max_tokens()));
+        let longest = match &self.architecture {
+            Architecture::Transformer(_, transformer) => transformer.max_positions,
+            Architecture::Bag(_) => self.max_tokens,
+        };
+        config.insert("model_max_length".to_owned(), json!(longest));
         config.insert("model_input_names".to_owned(), json!(["input_ids", "attention_mask"]));
         for (role, token) in self.tokenizer.special_token_roles() {
             config.insert(role.to_owned(), json!(token));

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use ngame_nn::{
-    Encoder, Extra, Family, Parameters, Precision, Transformer, TransformerConfig, WeightsError,
-    WeightsProblem, read_weights,
+    Bag, BagConfig, Encoder, Extra, Family, Parameters, Precision, Transformer, TransformerConfig,
+    WeightsError, WeightsProblem, read_weights,
 };
 use serde_json::{Map, Value};
 
@@ -84,6 +84,9 @@ impl TextEncoder {
         let weights = read_model(inner, &*encoder)?;
         let max_tokens = match &architecture {
             Architecture::Transformer(..) => sentence.max_tokens,
+            Architecture::Bag(_) => {
+                config.get("max_tokens").and_then(Value::as_u64).map(|n| n as usize)
+            }
         };
         let max_tokens = max_tokens.unwrap_or(USUAL_MAX_TOKENS).min(encoder.max_tokens());
         let origin = Origin { config, extras: weights.extras, files: read_carried(folder, inner)? };
@@ -103,6 +106,29 @@ impl TextEncoder {
         let family = if config.n_token_types > 0 { Family::Bert } else { Family::DistilBert };
         let parameters = Transformer::new(config.clone()).initial_weights(seed);
         Self::new(Architecture::Transformer(family, config), tokenizer, parameters, max_tokens)
+    }
+
+    /// A bag of token vectors with fresh random weights, for texts of at most `max_tokens` tokens.
+    /// `token_weights` says for every token id how much it counts at first, such as its inverse
+    /// document frequency.
+    pub fn new_bag(
+        config: BagConfig,
+        tokenizer: Tokenizer,
+        token_weights: &[f32],
+        max_tokens: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        check_config(config.problem())?;
+        let usable = token_weights.iter().all(|weight| *weight > 0.0 && weight.is_finite());
+        if !usable || token_weights.len() != config.vocabulary_size {
+            return Err(Error::Option {
+                option: "token weights",
+                expected: format!("{} positive numbers", config.vocabulary_size),
+                found: format!("{} numbers, positive: {usable}", token_weights.len()),
+            });
+        }
+        let parameters = Bag::new(config.clone()).initial_weights(seed, token_weights);
+        Self::new(Architecture::Bag(config), tokenizer, parameters, max_tokens)
     }
 
     fn new(
@@ -185,6 +211,7 @@ impl Architecture {
     pub(super) fn build(&self) -> Box<dyn Encoder> {
         match self {
             Self::Transformer(_, config) => Box::new(Transformer::new(config.clone())),
+            Self::Bag(config) => Box::new(Bag::new(config.clone())),
         }
     }
 
@@ -192,6 +219,7 @@ impl Architecture {
     pub(super) fn family(&self) -> Family {
         match self {
             Self::Transformer(family, _) => *family,
+            Self::Bag(_) => Family::Bert,
         }
     }
 }

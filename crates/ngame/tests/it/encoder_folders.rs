@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ngame::data::Texts;
-use ngame::encoder::{Existing, Pooling, TextEncoder, TransformerConfig};
+use ngame::encoder::{BagConfig, Existing, Pooling, TextEncoder, TransformerConfig};
 use ngame::progress::Silent;
 use ngame::tokens::{Tokenizer, VocabularyOptions, train_vocabulary};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ fn other_models_are_refused_with_what_there_is() {
     let bert = || Copy::of("bert");
     bert().set("model_type", json!("roberta")).fails(&[
         "config.json, field `model_type`: not supported",
-        "one of the model types bert, distilbert",
+        "one of the model types bert, distilbert, ngame-bag",
         "`roberta`",
     ]);
     bert().set("model_type", Value::Null).fails(&["no model type"]);
@@ -235,10 +235,10 @@ fn weights_that_do_not_fit_are_named() {
         .with("model.safetensors", &whole[..whole.len() - 1])
         .fails(&["model.safetensors: the file is damaged", "a whole safetensors file"]);
     Copy::of("bert").with("model.safetensors", "").fails(&["a file of 0 bytes"]);
-    let mut broken = whole.clone();
+    let mut broken = fs::read(fixture("distilbert").join("model.safetensors")).unwrap();
     let end = broken.len();
     broken[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
-    Copy::of("bert").with("model.safetensors", &broken).fails(&["finite numbers", "NaN"]);
+    Copy::of("distilbert").with("model.safetensors", &broken).fails(&["finite numbers", "NaN"]);
     let quantised = String::from_utf8_lossy(&whole[8..]).find("F32").unwrap() + 8;
     let mut quantised_file = whole;
     quantised_file[quantised..quantised + 3].copy_from_slice(b"I32");
@@ -347,4 +347,22 @@ fn an_impossible_encoder_from_scratch_is_refused() {
     assert!(error.contains("dim 8 is no multiple of n_heads 3"), "{error}");
     let error = make(small(10)).unwrap_err().to_string();
     assert!(error.contains("vocab_size") && error.contains("counts disagree"), "{error}");
+}
+
+#[test]
+fn a_bag_is_saved_and_loaded_too() {
+    let config = || BagConfig { vocabulary_size: 60, dim: 8, dropout: 0.25 };
+    let make = |weights: &[f32]| TextEncoder::new_bag(config(), own_tokenizer(), weights, 40, 1);
+    let encoder = make(&[1.5; 60]).unwrap();
+    let base = tempfile::tempdir().unwrap();
+    let saved = base.path().join("bag");
+    encoder.save(&saved, Existing::Keep).unwrap();
+    let settings = json_of(&saved.join("config.json"));
+    assert_eq!((&settings["model_type"], &settings["dim"]), (&json!("ngame-bag"), &json!(8)));
+    assert!(!saved.join("modules.json").exists(), "no other library knows what a bag is");
+    let again = TextEncoder::load(&saved).unwrap();
+    assert_eq!((again.max_tokens(), bits(&again)), (40, bits(&encoder)));
+    let error = make(&[1.0; 59]).unwrap_err().to_string();
+    assert!(error.contains("60 positive numbers, found 59 numbers"), "{error}");
+    assert!(make(&[0.0; 60]).is_err());
 }
