@@ -4,9 +4,10 @@
 
 Peers: PyTorch with transformers, sentence-transformers and onnxruntime, in a virtual environment of
 their own (bench/.venv), called by bench/encoder_peer.py. Both sides do the same work on the same
-number of threads, one at a time and in turns, and the medians are compared; where both make vectors
-or a loss of real texts, these have to agree. Ratio = the peer's time / ngame's. The table goes to
-standard output and, with its command, commit, machine and versions, to bench/results/.
+number of threads and take turns: a step of one, a step of the other, and so on. Ratio = the peer's time
+/ ngame's, the median over pairs of neighbouring turns, so that a machine that is now faster and now
+slower does not decide. Where both make vectors or a loss of real texts, these have to agree. The table
+goes to standard output and, with its command, commit, machine and versions, to bench/results/.
 
     train-step  one step on random ids, all texts of one length: nothing is gained by not padding
     train-real  one step on real pairs of titles, which the peer pads and ngame packs
@@ -20,7 +21,6 @@ import datetime
 import json
 import os
 import platform
-import resource
 import shlex
 import statistics
 import subprocess
@@ -43,21 +43,32 @@ LEAST_COSINE = 0.99999
 QUERY = [101, 18750, 3075, 2005, 3752, 1998, 3015, 3746, 6764, 102]
 
 
-def run(program, *words):
-    """Runs a program whose last line is JSON; adds how many cores it kept busy."""
-    def cpu_seconds():
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
+class Side:
+    """A program that does its work once for every line it gets."""
 
-    command = [str(word) for word in (*program, *words)]
-    print("  " + shlex.join(Path(word).name if "/" in word else word for word in command), file=sys.stderr)
-    cpu, start = cpu_seconds(), time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{shlex.join(command)}\nfailed with {done.returncode}")
-    result = json.loads(done.stdout.splitlines()[-1])
-    result["cores_used"] = (cpu_seconds() - cpu) / (time.perf_counter() - start)
-    return result
+    def __init__(self, name, program, words):
+        self.name = name
+        command = [str(word) for word in (*program, *words)]
+        print("  " + shlex.join(Path(word).name if "/" in word else word for word in command), file=sys.stderr)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.answer()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.name} failed with {self.process.wait()}")
+        return line
+
+    def turn(self):
+        # Threads of a program that has just had its turn may still be spinning.
+        time.sleep(0.3)
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        return json.loads(self.answer())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def peer_python():
@@ -86,23 +97,28 @@ class Bench:
         self.raw = {}
         self.rows = [("what", "ngame", "peer", "ratio", "bar", "")]
 
-    def rounds(self, name, sides):
-        """Every side in turn, `rounds` times; sides are (name, program, words)."""
-        results = {side: [] for side, _, _ in sides}
-        for number in range(self.args.rounds):
-            print(f"{name}, round {number + 1} of {self.args.rounds}", file=sys.stderr)
-            for side, program, words in sides:
-                results[side].append(run(program, *words))
+    def turns(self, name, sides, turns):
+        """Every side in turn, `turns` times; sides are (name, program, words)."""
+        print(f"{name}, {turns} turns each", file=sys.stderr)
+        running = [Side(*side) for side in sides]
+        results = {side.name: [] for side in running}
+        for _ in range(turns):
+            for side in running:
+                results[side.name].append(side.turn())
+        for side in running:
+            side.close()
         self.raw[name] = results
         return results
 
-    def both(self, name, words):
-        return self.rounds(name, [("ngame", self.ours, words), ("peer", self.peer, words)])
+    def both(self, name, words, turns):
+        return self.turns(name, [("ngame", self.ours, words), ("peer", self.peer, words)], turns)
 
     def compared(self, what, results, key, bar, aim=None, sides=("ngame", "peer"), digits=3):
-        """A row with the ratio of two medians. Without a bar there is only something to aim at."""
+        """A row with the medians of two sides and of their ratio. Without a bar there is only something
+        to aim at."""
         ours, peer = (statistics.median(one[key] for one in results[side]) for side in sides)
-        ratio = peer / ours
+        pairs = zip(*(results[side] for side in sides))
+        ratio = statistics.median(theirs[key] / own[key] for own, theirs in pairs)
         goal = f"at least {bar} x" if bar else ""
         goal += (", " if bar and aim else "") + (f"aim {aim} x" if aim else "")
         verdict = ("ok" if ratio >= bar else "short") if bar else ("" if ratio >= aim else "below the aim")
@@ -115,7 +131,7 @@ class Bench:
                     name = f"train-step {shape} {SEQUENCES} x {tokens}, {plural(threads)}"
                     results = self.both(name, [
                         "train-step", "--shape", shape, "--sequences", SEQUENCES, "--tokens", tokens,
-                        "--threads", threads, "--steps", 5])
+                        "--threads", threads], 3 * self.args.rounds)
                     same(results, "tokens")
                     self.compared(name + ", s", results, "seconds", bar)
 
@@ -123,8 +139,8 @@ class Bench:
         for threads in self.args.threads:
             name = f"train-real {PAIRS} pairs, {plural(threads)}"
             results = self.both(name, [
-                "train-real", "--data", self.args.data, "--threads", threads, "--steps", 2,
-                "--pairs", PAIRS, "--max-tokens", 32])
+                "train-real", "--data", self.args.data, "--threads", threads, "--pairs", PAIRS, "--max-tokens", 32],
+                self.args.rounds)
             same(results, "real_tokens")
             ours, peer = (results[side][0]["loss"] for side in ("ngame", "peer"))
             assert abs(ours - peer) <= 1e-4 * abs(peer), f"{name}: the losses are {ours} and {peer}"
@@ -137,10 +153,12 @@ class Bench:
         for threads in self.args.threads:
             name = f"embed test titles, {plural(threads)}"
             words = ["embed", "--data", self.args.data, "--threads", threads, "--out"]
-            results = self.rounds(name, [
-                ("ngame", self.ours, [*words, files["ngame"]]), ("peer", self.peer, [*words, files["peer"]])])
+            sides = [("ngame", self.ours, [*words, files["ngame"]]), ("peer", self.peer, [*words, files["peer"]])]
+            results = self.turns(name, sides, self.args.rounds)
             same(results, "texts")
-            agreement = run(self.peer, "compare", files["ngame"], files["peer"])
+            comparison = Side("comparison", self.peer, ["compare", files["ngame"], files["peer"]])
+            agreement = comparison.turn()
+            comparison.close()
             self.raw[name]["agreement"] = agreement
             assert agreement["least_cosine"] >= LEAST_COSINE, f"{name}: vectors differ: {agreement}"
             self.compared(name + ", s", results, "seconds", 1.5, 2.5, digits=2)
@@ -148,12 +166,12 @@ class Bench:
     def query(self):
         name = f"query of {len(QUERY)} tokens, 1 thread"
         words = ["query", "--threads", 1, "--tokens", len(QUERY), "--ids", ",".join(map(str, QUERY))]
-        results = self.rounds(name, [
+        results = self.turns(name, [
             ("f32", self.ours, [*words, "--precision", "f32"]),
             ("torch", self.peer, [*words, "--engine", "torch"]),
             ("f16", self.ours, [*words, "--precision", "f16"]),
             ("onnxruntime", self.peer, [*words, "--engine", "onnxruntime"]),
-        ])
+        ], 5 * self.args.rounds)
         self.check_query_vectors(name, results)
         for sides, bar, aim in ((("f32", "torch"), 1.5, None), (("f32", "onnxruntime"), 1.0, None),
                                 (("f16", "onnxruntime"), None, 1.5)):
@@ -178,14 +196,14 @@ class Bench:
                 name = f"gemm-share minilm {SEQUENCES} x {tokens}, {plural(threads)}"
                 words = ["gemm-share", "--shape", "minilm", "--sequences", SEQUENCES, "--tokens", tokens,
                          "--threads", threads]
-                results = self.rounds(name, [("ngame", self.ours, words)])
+                results = self.turns(name, [("ngame", self.ours, words)], 3 * self.args.rounds)
                 share = statistics.median(one["share"] for one in results["ngame"])
                 self.rows.append((name, f"{share:.3f}", "", "", "at least 0.85", "ok" if share >= 0.85 else "short"))
 
     def memory(self):
         name = f"memory of a step on {PAIRS} pairs, budget 2 GiB"
         words = ["memory", "--data", self.args.data, "--pairs", PAIRS, "--budget", 2]
-        results = self.rounds(name, [("ngame", self.ours, words)])
+        results = self.turns(name, [("ngame", self.ours, words)], 1)
         # No median here: memory is what the machine must have.
         peak = max(one["peak_rss"] for one in results["ngame"]) / GIB
         peers = [one["peak_rss"] / GIB for case, sides in self.raw.items() if case.startswith("train-real")
@@ -223,7 +241,7 @@ def main():
     parser.add_argument("data", type=Path, help="an LF folder, such as debian-related")
     parser.add_argument("--only", nargs="+", choices=CASES, default=CASES, metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="turns of the slowest cases; fast ones take more")
     args = parser.parse_args()
     if not OURS.exists():
         sys.exit(f"{OURS} is missing: cargo build --release -p ngame-bench")
@@ -240,7 +258,7 @@ def main():
             getattr(bench, case.replace("-", "_"))()
     table = bench.table()
     versions = peer_versions(python)
-    head = f"{args.data.name}; medians of {args.rounds}; ratio = the peer's time / ngame's"
+    head = f"{args.data.name}; medians; ratio = the peer's time / ngame's"
     print(head, table, sep="\n")
     write_record(args, head, table, versions, bench.raw)
 

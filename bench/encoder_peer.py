@@ -6,7 +6,8 @@
     python encoder_peer.py query --engine onnxruntime --ids 101,…,102
     python encoder_peer.py compare vectors.npy others.npy
 
-Takes the same cases and flags as our program, and prints one JSON line. Wherever there is a choice
+Takes the same cases and flags as our program. After getting ready a case prints a line, then does its
+work once for every line on standard input and answers with a line of JSON. Wherever there is a choice
 of how to call a library, the way that measured faster is taken and said so.
 """
 import argparse
@@ -49,21 +50,29 @@ def mean_unit(states, mask=None):
     return torch.nn.functional.normalize(pooled, dim=-1)
 
 
-def timed_steps(model, loss_of_batch, warm_up, steps):
-    """Median seconds of forward, backward and the optimiser's step, and the first loss."""
+def stepper(model, loss_of_batch):
+    """One training step: forward, backward and the optimiser; returns its seconds and the loss."""
     import torch
 
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    seconds, losses = [], []
-    for _ in range(warm_up + steps):
+
+    def step():
         start = time.perf_counter()
         loss = loss_of_batch()
         loss.backward()
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)  # A little faster than zeroes.
-        losses.append(loss.item())
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds[warm_up:]), losses[0]
+        optimizer.zero_grad(set_to_none=True)  # Some percent faster than zeroes.
+        loss = loss.item()
+        return time.perf_counter() - start, loss
+
+    return step
+
+
+def take_turns(work):
+    """Says that all is ready, then does the work for every line that comes."""
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(json.dumps(work()), flush=True)
 
 
 def train_step(args):
@@ -84,10 +93,10 @@ def train_step(args):
     model.train()
     ids = torch.randint(0, config.vocab_size, (args.sequences, args.tokens))
     weights = torch.randn(args.sequences, config.hidden_size)
-    seconds, _ = timed_steps(
-        model, lambda: (mean_unit(model(input_ids=ids).last_hidden_state) * weights).sum(), 2, args.steps or 5
-    )
-    return {"seconds": seconds, "tokens": ids.numel(), "peak_rss": peak_rss()}
+    step = stepper(model, lambda: (mean_unit(model(input_ids=ids).last_hidden_state) * weights).sum())
+    step()
+    step()
+    take_turns(lambda: {"seconds": step()[0], "tokens": ids.numel(), "peak_rss": peak_rss()})
 
 
 def first_pairs(data, count):
@@ -138,14 +147,15 @@ def train_real(args):
         excess = torch.relu(scores - scores.diagonal().unsqueeze(1) + MARGIN)
         return (excess * negative).mean()
 
-    seconds, first_loss = timed_steps(model, loss, 1, args.steps or 2)
-    return {
-        "seconds": seconds,
+    step = stepper(model, loss)
+    _, first_loss = step()
+    take_turns(lambda: {
+        "seconds": step()[0],
         "padded_tokens": points[0].numel() + positives[0].numel(),
         "real_tokens": int(points[1].sum() + positives[1].sum()),
         "loss": first_loss,
         "peak_rss": peak_rss(),
-    }
+    })
 
 
 def embed(args):
@@ -156,14 +166,19 @@ def embed(args):
     model = SentenceTransformer(str(MINILM), device="cpu")
     model.max_seq_length = 128
     model.encode(texts[:64], show_progress_bar=False)
-    seconds = {}
-    for batch in args.batch_sizes:
-        start = time.perf_counter()
-        vectors = model.encode(texts, batch_size=batch, normalize_embeddings=True, show_progress_bar=False)
-        seconds[str(batch)] = time.perf_counter() - start
-    if args.out:
-        np.save(args.out, vectors.astype(np.float32))
-    return {"seconds": min(seconds.values()), "by_batch_size": seconds, "texts": len(texts), "peak_rss": peak_rss()}
+
+    def work():
+        seconds = {}
+        for batch in args.batch_sizes:
+            start = time.perf_counter()
+            vectors = model.encode(texts, batch_size=batch, normalize_embeddings=True, show_progress_bar=False)
+            seconds[str(batch)] = time.perf_counter() - start
+        if args.out:
+            np.save(args.out, vectors.astype(np.float32))
+        best = min(seconds.values())
+        return {"seconds": best, "by_batch_size": seconds, "texts": len(texts), "peak_rss": peak_rss()}
+
+    take_turns(work)
 
 
 def query(args):
@@ -195,14 +210,18 @@ def query(args):
         def call():
             return session.run(None, {"input_ids": array})[0][0]
 
-    seconds = []
-    with torch.inference_mode():
-        for _ in range(30 + args.calls):
-            start = time.perf_counter()
-            vector = call()
-            seconds.append(time.perf_counter() - start)
-    # The whole vector, so that whoever asked can see that all engines agree.
-    return {"milliseconds": 1000 * statistics.median(seconds[30:]), "vector": [round(float(x), 7) for x in vector]}
+    def work():
+        seconds = []
+        with torch.inference_mode():
+            for _ in range(10 + args.calls):
+                start = time.perf_counter()
+                vector = call()
+                seconds.append(time.perf_counter() - start)
+        # The whole vector, so that whoever asked can see that all engines agree.
+        vector = [round(float(x), 7) for x in vector]
+        return {"milliseconds": 1000 * statistics.median(seconds[10:]), "vector": vector}
+
+    take_turns(work)
 
 
 def export():
@@ -233,7 +252,8 @@ def compare(args):
     ours, theirs = (np.load(path).astype(np.float64) for path in args.files)
     assert ours.shape == theirs.shape, f"{ours.shape} and {theirs.shape}"
     cosines = (ours * theirs).sum(1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(theirs, axis=1)
-    return {"least_cosine": float(cosines.min()), "at": int(cosines.argmin()), "texts": len(ours)}
+    answer = {"least_cosine": float(cosines.min()), "at": int(cosines.argmin()), "texts": len(ours)}
+    take_turns(lambda: answer)
 
 
 def main():
@@ -250,12 +270,10 @@ def main():
     added.add_argument("--shape", choices=["minilm", "distilbert"], default="minilm")
     added.add_argument("--sequences", type=int, default=128)
     added.add_argument("--tokens", type=int, default=32)
-    added.add_argument("--steps", type=int)
     added = case("train-real", train_real)
     added.add_argument("--data", type=Path, required=True)
     added.add_argument("--pairs", type=int, default=1600)
     added.add_argument("--max-tokens", type=int, default=32)
-    added.add_argument("--steps", type=int)
     added = case("embed", embed)
     added.add_argument("--data", type=Path, required=True)
     added.add_argument("--batch-sizes", type=int, nargs="+", default=[32, 128])
@@ -264,7 +282,7 @@ def main():
     added.add_argument("--engine", choices=["torch", "onnxruntime"], default="torch")
     added.add_argument("--ids", required=True)
     added.add_argument("--tokens", type=int)
-    added.add_argument("--calls", type=int, default=300)
+    added.add_argument("--calls", type=int, default=50)
     added = case("compare", compare)
     added.add_argument("files", nargs=2)
     args = parser.parse_args()
@@ -278,7 +296,7 @@ def main():
         torch.set_num_threads(args.threads)
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()  # It is meant that the pooler is not loaded.
-    print(json.dumps(args.run(args)))
+    args.run(args)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-//! The encoder's side of `make bench-encoder`: one case a call, one JSON line as the answer.
+//! The encoder's side of `make bench-encoder`. After getting ready a case prints a line, then does
+//! its work once for every line on standard input and answers with a line of JSON: whoever asks can
+//! take turns with another program, turn by turn.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use gemm::Parallelism;
-use ngame::data::{Dataset, ReadOptions};
+use ngame::data::{Dataset, ReadOptions, TextChoice};
 use ngame::encoder::{Precision, TextEncoder, VectorFile, VectorType};
 use ngame::progress::Silent;
 use ngame_bench::{median, peak_memory};
@@ -51,7 +53,7 @@ enum Case {
         threads: usize,
         #[arg(long, default_value = "f32")]
         precision: String,
-        #[arg(long, default_value_t = 300)]
+        #[arg(long, default_value_t = 50)]
         calls: usize,
     },
 }
@@ -66,8 +68,6 @@ struct StepArgs {
     tokens: usize,
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    #[arg(long, default_value_t = 5)]
-    steps: usize,
 }
 
 #[derive(Args)]
@@ -80,24 +80,30 @@ struct RealArgs {
     max_tokens: usize,
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    #[arg(long, default_value_t = 2)]
-    steps: usize,
     /// GiB of activations.
     #[arg(long, default_value_t = 8.0)]
     budget: f64,
 }
 
 fn main() -> Result<()> {
-    let answer = match Cli::parse().case {
-        Case::TrainStep(args) => train_step(&args)?,
-        Case::GemmShare(args) => gemm_share(&args)?,
-        Case::TrainReal(args) | Case::Memory(args) => train_real(&args)?,
-        Case::Embed { data, threads, out } => embed(&data, threads, &out)?,
+    match Cli::parse().case {
+        Case::TrainStep(args) => train_step(&args),
+        Case::GemmShare(args) => gemm_share(&args),
+        Case::TrainReal(args) | Case::Memory(args) => train_real(&args),
+        Case::Embed { data, threads, out } => embed(&data, threads, &out),
         Case::Query { ids, tokens, threads, precision, calls } => {
-            query(&ids, tokens, threads, &precision, calls)?
+            query(&ids, tokens, threads, &precision, calls)
         }
-    };
-    println!("{answer}");
+    }
+}
+
+/// Says that all is ready, then does the work for every line that comes.
+fn take_turns(mut work: impl FnMut() -> Result<serde_json::Value>) -> Result<()> {
+    println!("ready");
+    for line in std::io::stdin().lines() {
+        line?;
+        println!("{}", work()?);
+    }
     Ok(())
 }
 
@@ -175,8 +181,9 @@ fn pseudo_random(n: usize, modulus: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Seconds of every step, without two for warming up.
-fn step_seconds(args: &StepArgs) -> Result<Vec<f64>> {
+/// A training step on sequences of one length, to be run again and again. Returns its seconds.
+fn with_steps(args: &StepArgs, run: impl FnOnce(&mut dyn FnMut() -> f64) -> Result<()>) -> Result<()> {
+    use_threads(args.threads)?;
     let transformer = Transformer::new(shape(&args.shape)?);
     let mut parameters = transformer.initial_weights(1);
     let ids: Vec<u32> = pseudo_random(args.sequences * args.tokens, 30_522).collect();
@@ -186,88 +193,71 @@ fn step_seconds(args: &StepArgs) -> Result<Vec<f64>> {
     let d_vectors: Vec<f32> = pseudo_random(args.sequences * transformer.dim(), 2001)
         .map(|x| x as f32 / 1000.0 - 1.0)
         .collect();
-    let mut seconds = Vec::new();
-    for step in 0..args.steps + 2 {
+    let mut step = || {
         let start = Instant::now();
         trainer.step(batch, &mut |_| (0.0, d_vectors.clone()));
-        if step >= 2 {
-            seconds.push(start.elapsed().as_secs_f64());
-        }
+        start.elapsed().as_secs_f64()
+    };
+    for _ in 0..2 {
+        step();
     }
-    Ok(seconds)
+    run(&mut step)
 }
 
-fn train_step(args: &StepArgs) -> Result<serde_json::Value> {
-    use_threads(args.threads)?;
-    let seconds = median(step_seconds(args)?);
-    Ok(
-        json!({"seconds": seconds, "tokens": args.sequences * args.tokens, "peak_rss": peak_memory()}),
-    )
+fn train_step(args: &StepArgs) -> Result<()> {
+    with_steps(args, |step| {
+        let tokens = args.sequences * args.tokens;
+        take_turns(|| {
+            Ok(json!({"seconds": step(), "tokens": tokens, "peak_rss": peak_memory()}))
+        })
+    })
 }
 
-/// The products of a training step by the `gemm` crate alone, against the whole step.
-fn gemm_share(args: &StepArgs) -> Result<serde_json::Value> {
-    use_threads(args.threads)?;
-    let step = median(step_seconds(args)?);
+/// The products of a training step by the `gemm` crate alone, as it shares out work by itself,
+/// against the whole step.
+fn gemm_share(args: &StepArgs) -> Result<()> {
     let config = shape(&args.shape)?;
     let (rows, dim, inner) = (args.sequences * args.tokens, config.dim, config.feed_forward_dim);
     // Every layer has matrices of its own, as in the step.
     let matrix = |n: usize| vec![0.5f32; n];
-    let layers: Vec<[(usize, usize, Vec<f32>, Vec<f32>); 4]> = (0..config.n_layers)
+    let layers: Vec<[(usize, usize, Vec<f32>); 4]> = (0..config.n_layers)
         .map(|_| {
-            [(dim, 3 * dim), (dim, dim), (dim, inner), (inner, dim)].map(|(inputs, outputs)| {
-                (inputs, outputs, matrix(inputs * outputs), matrix(inputs * outputs))
-            })
+            [(dim, 3 * dim), (dim, dim), (dim, inner), (inner, dim)]
+                .map(|(inputs, outputs)| (inputs, outputs, matrix(inputs * outputs)))
         })
         .collect();
     let (mut x, mut y) = (matrix(rows * inner), matrix(rows * inner));
-    let mut seconds = Vec::new();
     let mut gradients = layers.clone();
-    for _ in 0..args.steps + 2 {
-        let start = Instant::now();
-        for layer in &layers {
-            for (inputs, outputs, weight, _) in layer {
-                multiply(
-                    [rows, *outputs, *inputs],
-                    (&x, *inputs, 1),
-                    (weight, 1, *inputs),
-                    &mut y,
-                    false,
-                );
-            }
-        }
-        for (layer, gradient) in layers.iter().zip(&mut gradients) {
-            for ((inputs, outputs, weight, _), (_, _, _, d_weight)) in layer.iter().zip(gradient) {
-                let (inputs, outputs) = (*inputs, *outputs);
-                multiply(
-                    [rows, inputs, outputs],
-                    (&y, outputs, 1),
-                    (weight, inputs, 1),
-                    &mut x,
-                    false,
-                );
-                multiply(
-                    [outputs, inputs, rows],
-                    (&y, 1, outputs),
-                    (&x, inputs, 1),
-                    d_weight,
-                    true,
-                );
-            }
-        }
-        seconds.push(start.elapsed().as_secs_f64());
+    let mut products = || {
         x.fill(0.5);
         y.fill(0.5);
-    }
-    let products = median(seconds[2..].to_vec());
-    let flops =
-        6.0 * rows as f64 * config.n_layers as f64 * (4 * dim * dim + 2 * dim * inner) as f64;
-    Ok(json!({
-        "share": products / step,
-        "step_seconds": step,
-        "product_seconds": products,
-        "product_gflops": flops / products / 1e9,
-    }))
+        let start = Instant::now();
+        for (inputs, outputs, weight) in layers.iter().flatten() {
+            let (inputs, outputs) = (*inputs, *outputs);
+            multiply([rows, outputs, inputs], (&x, inputs, 1), (weight, 1, inputs), &mut y, false);
+        }
+        for ((inputs, outputs, weight), (_, _, d_weight)) in
+            layers.iter().flatten().zip(gradients.iter_mut().flatten())
+        {
+            let (inputs, outputs) = (*inputs, *outputs);
+            multiply([rows, inputs, outputs], (&y, outputs, 1), (weight, inputs, 1), &mut x, false);
+            multiply([outputs, inputs, rows], (&y, 1, outputs), (&x, inputs, 1), d_weight, true);
+        }
+        start.elapsed().as_secs_f64()
+    };
+    let flops = 6.0 * rows as f64 * config.n_layers as f64 * (4 * dim * dim + 2 * dim * inner) as f64;
+    with_steps(args, |step| {
+        products();
+        take_turns(|| {
+            let (step, products) = (step(), products());
+            Ok(json!({
+                "share": products / step,
+                "step_seconds": step,
+                "product_seconds": products,
+                "product_gflops": flops / products / 1e9,
+            }))
+        })
+    })
 }
 
 /// out (m, n) = a (m, k) b (k, n), or added to it; a and b with row and column strides.
@@ -321,8 +311,13 @@ struct Pairs {
     n_tokens: usize, // With repeated texts counted every time.
 }
 
+fn titles(data: &Path) -> Result<Dataset> {
+    let options = ReadOptions { text: TextChoice::Title, ..ReadOptions::default() };
+    Ok(Dataset::read(data, &options, &Silent)?)
+}
+
 fn pairs(args: &RealArgs, encoder: &TextEncoder) -> Result<Pairs> {
-    let dataset = Dataset::read(&args.data, &ReadOptions::default(), &Silent)?;
+    let dataset = titles(&args.data)?;
     let labels = &dataset.labels.texts;
     let mut pairs = Pairs {
         ids: Vec::new(),
@@ -359,7 +354,7 @@ fn pairs(args: &RealArgs, encoder: &TextEncoder) -> Result<Pairs> {
     bail!("{} has only {} points with a label", args.data.display(), pairs.points.len())
 }
 
-fn train_real(args: &RealArgs) -> Result<serde_json::Value> {
+fn train_real(args: &RealArgs) -> Result<()> {
     use_threads(args.threads)?;
     let mut encoder = TextEncoder::load(&minilm()).context("run scripts/get-minilm")?;
     let pairs = pairs(args, &encoder)?;
@@ -367,20 +362,19 @@ fn train_real(args: &RealArgs) -> Result<serde_json::Value> {
     let budget = (args.budget * f64::from(1 << 30)) as usize;
     let (encoder, parameters) = encoder.parts_mut();
     let mut trainer = Trainer::new(encoder, parameters, budget);
-    let (mut seconds, mut losses) = (Vec::new(), Vec::new());
-    for _ in 0..args.steps + 1 {
+    let mut step = || trainer.step(batch, &mut |vectors| hinge(&pairs, vectors, encoder.dim()));
+    let first_loss = step();
+    take_turns(|| {
         let start = Instant::now();
-        losses.push(trainer.step(batch, &mut |vectors| hinge(&pairs, vectors, encoder.dim())));
-        seconds.push(start.elapsed().as_secs_f64());
-    }
-    Ok(json!({
-        "seconds": median(seconds[1..].to_vec()),
-        "loss": losses[0],
-        "real_tokens": pairs.n_tokens,
-        "encoded_tokens": batch.n_tokens(),
-        "chunks": trainer.pass.chunks(),
-        "peak_rss": peak_memory(),
-    }))
+        step();
+        Ok(json!({
+            "seconds": start.elapsed().as_secs_f64(),
+            "loss": first_loss,
+            "real_tokens": pairs.n_tokens,
+            "encoded_tokens": batch.n_tokens(),
+            "peak_rss": peak_memory(),
+        }))
+    })
 }
 
 /// With unit vectors P of the points, L of their labels and S = P Lᵀ: the mean over all i and j of
@@ -422,22 +416,24 @@ fn hinge(pairs: &Pairs, vectors: &[f32], dim: usize) -> (f32, Vec<f32>) {
 }
 
 fn embed(
-    data: &std::path::Path,
+    data: &Path,
     threads: usize,
-    out: &std::path::Path,
-) -> Result<serde_json::Value> {
+    out: &Path,
+) -> Result<()> {
     use_threads(threads)?;
     let encoder =
         TextEncoder::load(&minilm()).context("run scripts/get-minilm")?.with_max_tokens(128)?;
-    let dataset = Dataset::read(data, &ReadOptions::default(), &Silent)?;
+    let dataset = titles(data)?;
     let texts = dataset.test.context("the data set has no test points")?.texts;
     let embedder = encoder.embedder(Precision::F32);
-    let start = Instant::now();
-    let mut vectors = VectorFile::create(out, embedder.dim(), VectorType::F32)?;
-    embedder.embed(&mut texts.iter(), &mut vectors, &Silent)?;
-    vectors.finish()?;
-    let seconds = start.elapsed().as_secs_f64();
-    Ok(json!({"seconds": seconds, "texts": texts.len(), "peak_rss": peak_memory()}))
+    take_turns(|| {
+        let start = Instant::now();
+        let mut vectors = VectorFile::create(out, embedder.dim(), VectorType::F32)?;
+        embedder.embed(&mut texts.iter(), &mut vectors, &Silent)?;
+        vectors.finish()?;
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(json!({"seconds": seconds, "texts": texts.len(), "peak_rss": peak_memory()}))
+    })
 }
 
 fn query(
@@ -446,7 +442,7 @@ fn query(
     threads: usize,
     precision: &str,
     calls: usize,
-) -> Result<serde_json::Value> {
+) -> Result<()> {
     if threads != 1 || ids.len() != tokens {
         bail!("a query runs on one thread and has as many ids as --tokens says");
     }
@@ -460,11 +456,13 @@ fn query(
     let offsets = [0, ids.len()];
     let batch = Batch::new(ids, &offsets);
     let (mut workspace, mut vector) = (Vec::new(), vec![0.0; frozen.dim()]);
-    let mut seconds = Vec::new();
-    for _ in 0..calls + 30 {
-        let start = Instant::now();
-        frozen.embed(batch, &mut workspace, &mut vector);
-        seconds.push(start.elapsed().as_secs_f64());
-    }
-    Ok(json!({"milliseconds": 1000.0 * median(seconds[30..].to_vec()), "vector": vector}))
+    take_turns(|| {
+        let mut seconds = Vec::new();
+        for _ in 0..calls + 10 {
+            let start = Instant::now();
+            frozen.embed(batch, &mut workspace, &mut vector);
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        Ok(json!({"milliseconds": 1000.0 * median(seconds[10..].to_vec()), "vector": vector}))
+    })
 }

@@ -1,9 +1,15 @@
 //! Large matrix products: the `gemm` crate behind one door.
 //!
 //! Matrices are dense and row-major; a transposed one is the same buffer read the other way round.
-//! Work is spread over the current `rayon` pool.
+//! Work is spread over the current `rayon` pool: every thread makes some rows of the result by a
+//! product of its own. That was measured to be some percent faster than the crate's own threads,
+//! which wait for each other between packing and multiplying.
 
 use gemm::Parallelism;
+use rayon::prelude::*;
+
+/// The fewest rows of a part: below that, packing the other matrix again for every part would show.
+const LEAST_ROWS: usize = 64;
 
 /// A matrix to read, (rows, columns).
 #[derive(Clone, Copy, Debug)]
@@ -47,23 +53,34 @@ pub(crate) fn multiply_add(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
 fn product(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], add: bool) {
     assert_eq!(a.columns, b.rows, "inner sizes of a product");
     assert_eq!(out.len(), a.rows * b.columns, "size of a product");
-    let parallelism = match rayon::current_num_threads() {
-        1 => Parallelism::None,
-        threads => Parallelism::Rayon(threads),
-    };
+    if out.is_empty() {
+        return;
+    }
+    let part = a.rows.div_ceil(rayon::current_num_threads()).next_multiple_of(16).max(LEAST_ROWS);
+    if part >= a.rows {
+        return rows_of_product(a, b, 0, out, add);
+    }
+    let parts = out.par_chunks_mut(part * b.columns).enumerate();
+    parts.for_each(|(n, out)| rows_of_product(a, b, n * part, out, add));
+}
+
+/// The rows of a product from `first_row` on that `out` has room for.
+fn rows_of_product(a: Matrix<'_>, b: Matrix<'_>, first_row: usize, out: &mut [f32], add: bool) {
+    let rows = out.len() / b.columns;
+    assert!(first_row + rows <= a.rows);
     // SAFETY: the three buffers hold the elements that rows, columns and strides describe: `new`
-    // checked those of `a` and `b`, the assertion above that of `out`; `out` is borrowed mutably,
-    // so it overlaps neither.
+    // checked those of `a` and `b`, of which the rows used lie inside, and `out` has room for just
+    // these rows; `out` is borrowed mutably, so it overlaps neither.
     unsafe {
         gemm::gemm(
-            a.rows,
+            rows,
             b.columns,
             a.columns,
             out.as_mut_ptr(),
             1,
             b.columns as isize,
             add,
-            a.values.as_ptr(),
+            a.values.as_ptr().offset(first_row as isize * a.row_stride),
             a.column_stride,
             a.row_stride,
             b.values.as_ptr(),
@@ -74,7 +91,7 @@ fn product(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], add: bool) {
             false,
             false,
             false,
-            parallelism,
+            Parallelism::None,
         );
     }
 }
