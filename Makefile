@@ -3,9 +3,10 @@
 DATA ?=
 FUZZ_SECONDS ?= 300
 
-.PHONY: test lint doc fmt deny bench-data fuzz
+.PHONY: test lint doc fmt deny bench-data bench-encoder fuzz
 
-test: lint
+# The encoder tests compare with sentence-transformers on real weights, which are fetched once.
+test: lint encoders/all-MiniLM-L6-v2/model.safetensors
 	cargo test --workspace
 	$(MAKE) doc
 
@@ -26,11 +27,17 @@ deny:
 
 # Reading and tokenising against Python, loading a data set of a million labels, scoring a million
 # predictions: make bench-data DATA=/path/to/yso-finna-en
-bench-data: encoders/all-MiniLM-L6-v2/tokenizer.json
+bench-data: encoders/all-MiniLM-L6-v2/model.safetensors
 	cargo build --release -p ngame-bench
 	python3 bench/data.py $(DATA)
 
-encoders/all-MiniLM-L6-v2/tokenizer.json:
+# Training, embedding and answering against PyTorch, sentence-transformers and onnxruntime, which it
+# installs into bench/.venv (gigabytes): make bench-encoder DATA=/path/to/debian-related
+bench-encoder: encoders/all-MiniLM-L6-v2/model.safetensors
+	cargo build --release -p ngame-bench
+	python3 bench/encoder.py $(DATA)
+
+encoders/all-MiniLM-L6-v2/model.safetensors:
 	scripts/get-minilm
 
 # Every fuzz target for FUZZ_SECONDS each; needs `cargo install --locked cargo-fuzz`, works on stable Rust.

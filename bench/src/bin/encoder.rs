@@ -2,6 +2,7 @@
 //! its work once for every line on standard input and answers with a line of JSON: whoever asks can
 //! take turns with another program, turn by turn.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -99,10 +100,11 @@ fn main() -> Result<()> {
 
 /// Says that all is ready, then does the work for every line that comes.
 fn take_turns(mut work: impl FnMut() -> Result<serde_json::Value>) -> Result<()> {
-    println!("ready");
+    let mut out = std::io::stdout();
+    writeln!(out, "ready")?;
     for line in std::io::stdin().lines() {
         line?;
-        println!("{}", work()?);
+        writeln!(out, "{}", work()?)?;
     }
     Ok(())
 }
@@ -161,7 +163,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// One step: forward, loss, backward, AdamW. `loss` gets the vectors and writes its gradient.
-    fn step(&mut self, batch: Batch<'_>, loss: &mut dyn FnMut(&[f32]) -> (f32, Vec<f32>)) -> f32 {
+    fn step(&mut self, batch: Batch<'_>, loss: impl FnOnce(&[f32]) -> (f32, Vec<f32>)) -> f32 {
         self.vectors.resize(batch.n_texts() * self.encoder.dim(), 0.0);
         let (weights, dropout) = (self.parameters.values(), Dropout::Off);
         self.pass.forward(self.encoder, weights, batch, dropout, &mut self.vectors);
@@ -182,7 +184,10 @@ fn pseudo_random(n: usize, modulus: u32) -> impl Iterator<Item = u32> {
 }
 
 /// A training step on sequences of one length, to be run again and again. Returns its seconds.
-fn with_steps(args: &StepArgs, run: impl FnOnce(&mut dyn FnMut() -> f64) -> Result<()>) -> Result<()> {
+fn with_steps(
+    args: &StepArgs,
+    run: impl FnOnce(&mut dyn FnMut() -> f64) -> Result<()>,
+) -> Result<()> {
     use_threads(args.threads)?;
     let transformer = Transformer::new(shape(&args.shape)?);
     let mut parameters = transformer.initial_weights(1);
@@ -195,7 +200,7 @@ fn with_steps(args: &StepArgs, run: impl FnOnce(&mut dyn FnMut() -> f64) -> Resu
         .collect();
     let mut step = || {
         let start = Instant::now();
-        trainer.step(batch, &mut |_| (0.0, d_vectors.clone()));
+        trainer.step(batch, |_| (0.0, d_vectors.clone()));
         start.elapsed().as_secs_f64()
     };
     for _ in 0..2 {
@@ -207,9 +212,7 @@ fn with_steps(args: &StepArgs, run: impl FnOnce(&mut dyn FnMut() -> f64) -> Resu
 fn train_step(args: &StepArgs) -> Result<()> {
     with_steps(args, |step| {
         let tokens = args.sequences * args.tokens;
-        take_turns(|| {
-            Ok(json!({"seconds": step(), "tokens": tokens, "peak_rss": peak_memory()}))
-        })
+        take_turns(|| Ok(json!({"seconds": step(), "tokens": tokens, "peak_rss": peak_memory()})))
     })
 }
 
@@ -245,7 +248,8 @@ fn gemm_share(args: &StepArgs) -> Result<()> {
         }
         start.elapsed().as_secs_f64()
     };
-    let flops = 6.0 * rows as f64 * config.n_layers as f64 * (4 * dim * dim + 2 * dim * inner) as f64;
+    let flops =
+        6.0 * rows as f64 * config.n_layers as f64 * (4 * dim * dim + 2 * dim * inner) as f64;
     with_steps(args, |step| {
         products();
         take_turns(|| {
@@ -362,7 +366,7 @@ fn train_real(args: &RealArgs) -> Result<()> {
     let budget = (args.budget * f64::from(1 << 30)) as usize;
     let (encoder, parameters) = encoder.parts_mut();
     let mut trainer = Trainer::new(encoder, parameters, budget);
-    let mut step = || trainer.step(batch, &mut |vectors| hinge(&pairs, vectors, encoder.dim()));
+    let mut step = || trainer.step(batch, |vectors| hinge(&pairs, vectors, encoder.dim()));
     let first_loss = step();
     take_turns(|| {
         let start = Instant::now();
@@ -415,11 +419,7 @@ fn hinge(pairs: &Pairs, vectors: &[f32], dim: usize) -> (f32, Vec<f32>) {
     ((loss * f64::from(share)) as f32, d_vectors)
 }
 
-fn embed(
-    data: &Path,
-    threads: usize,
-    out: &Path,
-) -> Result<()> {
+fn embed(data: &Path, threads: usize, out: &Path) -> Result<()> {
     use_threads(threads)?;
     let encoder =
         TextEncoder::load(&minilm()).context("run scripts/get-minilm")?.with_max_tokens(128)?;
@@ -436,13 +436,7 @@ fn embed(
     })
 }
 
-fn query(
-    ids: &[u32],
-    tokens: usize,
-    threads: usize,
-    precision: &str,
-    calls: usize,
-) -> Result<()> {
+fn query(ids: &[u32], tokens: usize, threads: usize, precision: &str, calls: usize) -> Result<()> {
     if threads != 1 || ids.len() != tokens {
         bail!("a query runs on one thread and has as many ids as --tokens says");
     }

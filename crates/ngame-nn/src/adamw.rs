@@ -61,7 +61,7 @@ pub struct AdamW {
 impl AdamW {
     /// Before the first step.
     pub fn new(config: AdamWConfig, layout: &Layout) -> Self {
-        let zeros = || vec![0.0; layout.len()];
+        let zeros = || crate::memory::zeros(layout.len());
         Self {
             config,
             first: zeros(),

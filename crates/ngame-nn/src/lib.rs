@@ -61,6 +61,7 @@ mod gemm;
 mod gradcheck;
 mod kernels;
 mod layers;
+mod memory;
 mod panels;
 mod parameters;
 mod random;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::layers::embedding::scatter_add;
+use crate::memory::zeros;
 
 /// One named tensor and its place in the flat buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +117,7 @@ pub struct Parameters {
 impl Parameters {
     /// All zero.
     pub fn zeros(layout: &Arc<Layout>) -> Self {
-        Self { layout: Arc::clone(layout), values: vec![0.0; layout.len()] }
+        Self { layout: Arc::clone(layout), values: zeros(layout.len()) }
     }
 
     /// Names and places.
@@ -163,7 +164,7 @@ impl Gradients {
         let touched = tables.map(|table| TouchedRows::new(table.shape[0])).collect();
         Self {
             layout: Arc::clone(layout),
-            values: vec![0.0; layout.len()],
+            values: zeros(layout.len()),
             touched,
             sorted: Vec::new(),
         }

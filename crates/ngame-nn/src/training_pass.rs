@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use crate::batch::Batch;
 use crate::encoder::{Dropout, Encoder};
+use crate::memory::zeros;
 use crate::parameters::Gradients;
 
 /// The tokens of a chunk where memory is plenty: products are at full speed from here on, and more
@@ -182,7 +183,7 @@ impl TrainingPass {
 fn grow(buffer: &mut Vec<f32>, len: usize) {
     if buffer.len() < len {
         *buffer = Vec::new();
-        *buffer = vec![0.0; len];
+        *buffer = zeros(len);
     }
 }
 

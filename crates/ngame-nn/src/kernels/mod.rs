@@ -92,22 +92,18 @@ pub(crate) type PlainArithmetic = Separate;
 macro_rules! kernel {
     ($(#[$meta:meta])* fn $name:ident<$A:ident>($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
-        #[allow(clippy::too_many_arguments)]
         fn $name(level: $crate::kernels::Level, $($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
-            #[allow(clippy::too_many_arguments)]
             fn body<$A: $crate::kernels::Arithmetic>($($arg: $ty),*) $(-> $ret)? $body
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,f16c")]
-            #[allow(clippy::too_many_arguments)]
             fn avx2($($arg: $ty),*) $(-> $ret)? {
                 body::<$crate::kernels::Fused>($($arg),*)
             }
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-            #[allow(clippy::too_many_arguments)]
             fn avx512($($arg: $ty),*) $(-> $ret)? {
                 body::<$crate::kernels::Fused>($($arg),*)
             }

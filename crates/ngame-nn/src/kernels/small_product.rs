@@ -61,20 +61,21 @@ fn block<A: Arithmetic, const ROWS: usize>(
 ) {
     let mut sums = [[0.0f32; COLUMN_BLOCK]; ROWS];
     for k in 0..depth {
-        // SAFETY: `small_product` checked that the last row and column of `a` and `b` lie inside.
-        unsafe {
-            let b_row = &*b.as_ptr().add(k * b_stride + column).cast::<[f32; COLUMN_BLOCK]>();
-            for r in 0..ROWS {
-                let value = *a.values.get_unchecked((row + r) * a.row_stride + k * a.column_stride);
-                for lane in 0..COLUMN_BLOCK {
-                    sums[r][lane] = A::mul_add(value, b_row[lane], sums[r][lane]);
-                }
+        // SAFETY: `small_product` checked that the last row and column of `b` lie inside.
+        let b_row =
+            unsafe { &*b.as_ptr().add(k * b_stride + column).cast::<[f32; COLUMN_BLOCK]>() };
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let place = (row + r) * a.row_stride + k * a.column_stride;
+            // SAFETY: the same holds for `a`.
+            let value = unsafe { *a.values.get_unchecked(place) };
+            for (sum, b) in sums.iter_mut().zip(b_row) {
+                *sum = A::mul_add(value, *b, *sum);
             }
         }
     }
-    for r in 0..ROWS {
+    for (r, sums) in sums.iter().enumerate() {
         let start = (row + r) * out_stride + column;
-        for (out, sum) in out[start..start + COLUMN_BLOCK].iter_mut().zip(&sums[r]) {
+        for (out, sum) in out[start..start + COLUMN_BLOCK].iter_mut().zip(sums) {
             *out = scale * sum;
         }
     }
