@@ -87,6 +87,7 @@ struct RealArgs {
 }
 
 fn main() -> Result<()> {
+    ngame_nn::keep_freed_memory();
     match Cli::parse().case {
         Case::TrainStep(args) => train_step(&args),
         Case::GemmShare(args) => gemm_share(&args),
@@ -382,7 +383,7 @@ fn train_real(args: &RealArgs) -> Result<()> {
 }
 
 /// With unit vectors P of the points, L of their labels and S = P Lᵀ: the mean over all i and j of
-/// max(0, S[i][j] - S[i][i] + 0.3), where pairs of one label count as 0; and its gradient.
+/// `max(0, S[i][j] - S[i][i] + 0.3)`, where pairs of one label count as 0; and its gradient.
 fn hinge(pairs: &Pairs, vectors: &[f32], dim: usize) -> (f32, Vec<f32>) {
     let n = pairs.points.len();
     let gather = |texts: &[usize]| -> Vec<f32> {

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    ngame::encoder::keep_freed_memory();
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => return exit::usage(&error),

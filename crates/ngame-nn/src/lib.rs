@@ -75,6 +75,7 @@ pub use bag::{Bag, BagConfig};
 pub use batch::Batch;
 pub use encoder::{Dropout, Encoder, Frozen, Precision};
 pub use layers::pooling::Pooling;
+pub use memory::keep_freed_memory;
 pub use parameters::{Gradients, Layout, Parameters, Tensor};
 pub use schedule::{Decay, Schedule};
 pub use training_pass::TrainingPass;
