@@ -12,17 +12,31 @@ const LARGE: usize = 4 << 20;
 pub(crate) fn zeros(len: usize) -> Vec<f32> {
     // The memory is fresh from the system and not touched before the system hears the advice.
     let buffer = vec![0.0; len];
+    advise(buffer.as_ptr(), len);
+    buffer
+}
+
+/// Nothing yet, with room for so many.
+pub(crate) fn with_capacity<T>(len: usize) -> Vec<T> {
+    let buffer = Vec::with_capacity(len);
+    advise(buffer.as_ptr(), len);
+    buffer
+}
+
+/// Asks for large pages under an allocation of `len` values.
+fn advise<T>(buffer: *const T, len: usize) {
     #[cfg(target_os = "linux")]
-    if size_of_val(&buffer[..]) >= LARGE {
+    if len * size_of::<T>() >= LARGE {
         // SAFETY: asking for a number of the system has no conditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
-        let start = (buffer.as_ptr() as usize).next_multiple_of(page);
-        let end = buffer.as_ptr_range().end as usize / page * page;
-        // SAFETY: the pages from `start` to `end` lie inside the buffer, and the advice changes
+        let start = (buffer as usize).next_multiple_of(page);
+        let end = (buffer as usize + len * size_of::<T>()) / page * page;
+        // SAFETY: the pages from `start` to `end` lie inside the allocation, and the advice changes
         // nothing of what they hold. It may be refused, which does no harm.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
     }
-    buffer
+    #[cfg(not(target_os = "linux"))]
+    let _ = (buffer, len);
 }
 
 /// Tells the C library to keep memory that was freed, for a whole program to call when it starts.

@@ -1,10 +1,15 @@
-//! A linear layer whose weight is packed once, for answering.
+//! Linear layers whose weights are packed once, for answering.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use half::f16;
 
 use crate::encoder::Precision;
 use crate::kernels::Level;
 use crate::kernels::panel::{self, GROUP, Group, Halves, Product, Singles};
+
+use crate::memory;
 
 pub(crate) use crate::kernels::panel::Epilogue;
 
@@ -15,37 +20,47 @@ pub(crate) struct PackedLinear {
     inputs: usize,
     outputs: usize,
     panels: Panels,
-    bias: Vec<f32>, // (panels × outputs of a panel), zero where there is no output
+    range: Range<usize>, // (panels, inputs, groups of the level), zero where there is no output
+    bias: Vec<f32>,      // (panels × outputs of a panel), zero where there is no output
 }
 
-/// (panels, inputs, groups of the level), zero where there is no output
+/// The panels of all layers that were packed together.
+#[derive(Clone)]
 enum Panels {
-    F32(Vec<Singles>),
-    F16(Vec<Halves>),
+    F32(Arc<Vec<Singles>>),
+    F16(Arc<Vec<Halves>>),
 }
 
 impl PackedLinear {
-    /// Packs a weight and a bias. In f16, weights beyond its range become the largest it has.
-    pub(crate) fn new(
+    /// Packs weights (outputs, inputs) with their biases (outputs), in the order they will be used and
+    /// into one buffer: products with few rows are as fast as weights come from memory, and a long
+    /// stretch of it comes fastest. In f16, weights beyond its range become the largest it has.
+    pub(crate) fn pack(
         level: Level,
-        weight: &[f32], // (outputs, inputs)
-        bias: &[f32],   // (outputs)
+        layers: &[(&[f32], &[f32])],
         precision: Precision,
-    ) -> Self {
-        let outputs = bias.len();
-        let inputs = weight.len() / outputs.max(1);
-        assert_eq!(weight.len(), outputs * inputs, "a row of weights for every output");
+    ) -> Vec<Self> {
         let groups = panel::groups(level);
-        let panels = match precision {
-            Precision::F32 => Panels::F32(pack(weight, inputs, groups, Singles)),
-            Precision::F16 => Panels::F16(pack(weight, inputs, groups, |group| {
+        let (panels, ranges) = match precision {
+            Precision::F32 => {
+                let (packed, ranges) = pack(layers, groups, Singles);
+                (Panels::F32(Arc::new(packed)), ranges)
+            }
+            Precision::F16 => {
                 let (min, max) = (f16::MIN.to_f32(), f16::MAX.to_f32());
-                Halves(group.map(|value| f16::from_f32(value.clamp(min, max)).to_bits()))
-            })),
+                let half = |value: f32| f16::from_f32(value.clamp(min, max)).to_bits();
+                let (packed, ranges) = pack(layers, groups, |group| Halves(group.map(half)));
+                (Panels::F16(Arc::new(packed)), ranges)
+            }
         };
-        let mut padded = bias.to_vec();
-        padded.resize(outputs.next_multiple_of(groups * GROUP), 0.0);
-        Self { level, inputs, outputs, panels, bias: padded }
+        let layer = |((weight, bias), range): (&(&[f32], &[f32]), Range<usize>)| {
+            let outputs = bias.len();
+            let mut padded = bias.to_vec();
+            padded.resize(outputs.next_multiple_of(groups * GROUP), 0.0);
+            let inputs = weight.len() / outputs.max(1);
+            Self { level, inputs, outputs, panels: panels.clone(), range, bias: padded }
+        };
+        layers.iter().zip(ranges).map(layer).collect()
     }
 
     /// `x Wᵀ + b` and what the epilogue makes of it. `y` is only read for a residual. Nothing is
@@ -70,29 +85,38 @@ impl PackedLinear {
         epilogue: Epilogue,
     ) -> Product<'a, G> {
         let Self { inputs, outputs, ref bias, .. } = *self;
+        let panels = &panels[self.range.clone()];
         Product { panels, bias, inputs, outputs, rows, epilogue }
     }
 }
 
-/// The panels of a weight.
+/// The panels of several weights, one after the other, and where each lies.
 fn pack<G>(
-    weight: &[f32], // (outputs, inputs)
-    inputs: usize,
+    layers: &[(&[f32], &[f32])], // (outputs, inputs) and (outputs)
     groups: usize,
     group: impl Fn([f32; GROUP]) -> G,
-) -> Vec<G> {
-    let panel_len = (inputs * groups * GROUP).max(1);
-    let n_panels = weight.len().div_ceil(panel_len);
-    let mut packed = Vec::with_capacity(n_panels * inputs * groups);
-    for rows in weight.chunks(panel_len) {
-        for k in 0..inputs {
-            for g in 0..groups {
-                let weight = |j| rows.get((g * GROUP + j) * inputs + k).copied().unwrap_or(0.0);
-                packed.push(group(std::array::from_fn(weight)));
+) -> (Vec<G>, Vec<Range<usize>>) {
+    let sizes = layers.iter().map(|(weight, bias)| {
+        let (outputs, inputs) = (bias.len(), weight.len() / bias.len().max(1));
+        assert_eq!(weight.len(), outputs * inputs, "a row of weights for every output");
+        outputs.div_ceil(groups * GROUP) * inputs * groups
+    });
+    let mut packed = memory::with_capacity(sizes.sum());
+    let mut ranges = Vec::with_capacity(layers.len());
+    for (weight, bias) in layers {
+        let start = packed.len();
+        let inputs = weight.len() / bias.len().max(1);
+        for rows in weight.chunks((inputs * groups * GROUP).max(1)) {
+            for k in 0..inputs {
+                for g in 0..groups {
+                    let weight = |j| rows.get((g * GROUP + j) * inputs + k).copied().unwrap_or(0.0);
+                    packed.push(group(std::array::from_fn(weight)));
+                }
             }
         }
+        ranges.push(start..packed.len());
     }
-    packed
+    (packed, ranges)
 }
 
 #[cfg(test)]
@@ -102,6 +126,11 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
+
+    fn one(level: Level, weight: &[f32], bias: &[f32], precision: Precision) -> PackedLinear {
+        // It lies behind another one, which must not matter.
+        PackedLinear::pack(level, &[(&[1.0; 6], &[0.5; 3]), (weight, bias)], precision).remove(1)
+    }
 
     /// The product in f64, with the weight as it is stored.
     fn expected(
@@ -158,7 +187,7 @@ mod tests {
         let (x, residual) = (random(rows * inputs), random(rows * outputs));
         for &level in Level::available() {
             for precision in [Precision::F32, Precision::F16] {
-                let layer = PackedLinear::new(level, &weight, &bias, precision);
+                let layer = one(level, &weight, &bias, precision);
                 for epilogue in [Epilogue::Bias, Epilogue::BiasGelu, Epilogue::BiasAdd] {
                     let mut y = residual.clone();
                     layer.forward(&x, rows, epilogue, &mut y);
@@ -209,7 +238,7 @@ mod tests {
     #[test]
     fn without_inputs_there_is_the_bias() {
         for &level in Level::available() {
-            let layer = PackedLinear::new(level, &[], &[1.0, 2.0, 3.0], Precision::F32);
+            let layer = one(level, &[], &[1.0, 2.0, 3.0], Precision::F32);
             let mut y = [9.0; 6];
             layer.forward(&[], 2, Epilogue::Bias, &mut y);
             assert_eq!(y, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
@@ -221,7 +250,7 @@ mod tests {
         // A layer of one input and weight 1 shows its epilogue.
         let x: Vec<f32> = (-160_000..=160_000).map(|i| i as f32 / 20_000.0).collect();
         for &level in Level::available() {
-            let layer = PackedLinear::new(level, &[1.0], &[0.0], Precision::F32);
+            let layer = one(level, &[1.0], &[0.0], Precision::F32);
             let mut y = vec![0.0; x.len()];
             layer.forward(&x, x.len(), Epilogue::BiasGelu, &mut y);
             for (&x, &y) in x.iter().zip(&y) {
@@ -246,7 +275,7 @@ mod tests {
             (0..=u16::MAX).map(f16::from_bits).filter(|h| h.is_finite()).map(f16::to_f32).collect();
         let bias = vec![0.0; weight.len()];
         for &level in Level::available() {
-            let layer = PackedLinear::new(level, &weight, &bias, Precision::F16);
+            let layer = one(level, &weight, &bias, Precision::F16);
             let mut y = vec![9.0; weight.len()];
             layer.forward(&[1.0], 1, Epilogue::Bias, &mut y);
             assert_eq!(y, weight, "{level:?}");
@@ -256,7 +285,7 @@ mod tests {
     #[test]
     fn weights_beyond_f16_become_its_largest() {
         for &level in Level::available() {
-            let layer = PackedLinear::new(level, &[1e9, -1e9], &[0.0; 2], Precision::F16);
+            let layer = one(level, &[1e9, -1e9], &[0.0; 2], Precision::F16);
             let mut y = [0.0; 2];
             layer.forward(&[1.0], 1, Epilogue::Bias, &mut y);
             assert_eq!(y, [65504.0, -65504.0]);

@@ -90,9 +90,9 @@ pub(crate) type PlainArithmetic = Separate;
 /// Makes a function that runs its body at a given [`Level`]. The body may use the type `A`, an
 /// [`Arithmetic`]; functions it calls must be `#[inline(always)]` to be compiled along.
 macro_rules! kernel {
-    ($(#[$meta:meta])* fn $name:ident<$A:ident>($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident<$A:ident>($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
-        fn $name(level: $crate::kernels::Level, $($arg: $ty),*) $(-> $ret)? {
+        $vis fn $name(level: $crate::kernels::Level, $($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
             fn body<$A: $crate::kernels::Arithmetic>($($arg: $ty),*) $(-> $ret)? $body
 

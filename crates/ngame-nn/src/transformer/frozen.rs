@@ -58,10 +58,17 @@ impl FrozenTransformer {
             shift: weights[place.shift.clone()].to_vec(),
             epsilon: config.layer_norm_epsilon,
         };
-        let linear = |place: &LinearPlace| {
-            let (weight, bias) = (&weights[place.weight.clone()], &weights[place.bias.clone()]);
-            PackedLinear::new(transformer.level, weight, bias, precision)
-        };
+        let linear =
+            |place: &LinearPlace| (&weights[place.weight.clone()], &weights[place.bias.clone()]);
+        let linears: Vec<(&[f32], &[f32])> = places
+            .layers
+            .iter()
+            .flat_map(|place| {
+                [&place.qkv, &place.attention_output, &place.expand, &place.contract].map(linear)
+            })
+            .collect();
+        let mut packed = PackedLinear::pack(transformer.level, &linears, precision).into_iter();
+        let mut next = || packed.next().expect("four linear layers a layer were packed");
         let mut positions = weights[places.positions.clone()].to_vec();
         if let Some(types) = &places.types {
             let first_type = &weights[types.start..types.start + config.dim];
@@ -72,11 +79,11 @@ impl FrozenTransformer {
             }
         }
         let layers = places.layers.iter().map(|place| FrozenLayer {
-            qkv: linear(&place.qkv),
-            attention_output: linear(&place.attention_output),
+            qkv: next(),
+            attention_output: next(),
             attention_norm: norm(&place.attention_norm),
-            expand: linear(&place.expand),
-            contract: linear(&place.contract),
+            expand: next(),
+            contract: next(),
             output_norm: norm(&place.output_norm),
         });
         Self {

@@ -19,7 +19,7 @@ mod vectors;
 
 pub use embed::{Embedded, Embedder};
 pub use folder_aside::Existing;
-pub use ngame_nn::{BagConfig, Family, Pooling, Precision, TransformerConfig};
+pub use ngame_nn::{BagConfig, Family, Pooling, Precision, TransformerConfig, keep_freed_memory};
 pub use text_encoder::TextEncoder;
 pub use text_source::{TextLines, TextSource};
 pub use vector_file::VectorFile;

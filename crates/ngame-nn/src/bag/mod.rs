@@ -9,6 +9,9 @@
 //!
 //! The order of tokens does not matter and no token sees another: that is what a transformer is for.
 
+mod frozen;
+mod words;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,18 +21,16 @@ use rayon::prelude::*;
 
 use crate::batch::Batch;
 use crate::encoder::{Dropout, Encoder, Frozen, Precision};
-use crate::kernels::math::{dot, exp};
+use crate::kernels::math::dot;
 use crate::kernels::{Level, kernel};
 use crate::layers::blocks::{ROWS, partial_len};
 use crate::layers::dropout::{Mask, Site};
 use crate::layers::pooling::normalise;
 use crate::layers::{gelu, linear};
-use crate::panels::{Epilogue, PackedLinear};
 use crate::parameters::{Gradients, Kind, Layout, Parameters};
 use crate::random::fill_normal;
-
-/// The tokens below which a batch is not split between threads any further.
-const GRAIN: usize = 256;
+use frozen::FrozenBag;
+use words::{Sums, Words, drop_texts, share_out, sum_texts};
 
 /// The shape of a bag encoder.
 #[derive(Clone, Debug, PartialEq)]
@@ -252,52 +253,7 @@ impl Encoder for Bag {
     }
 
     fn freeze(&self, parameters: &Parameters, precision: Precision) -> Box<dyn Frozen> {
-        let weights = parameters.values();
-        assert_eq!(weights.len(), self.layout.len(), "weights of another encoder");
-        let (weight, bias) = (&weights[self.weight.clone()], &weights[self.bias.clone()]);
-        Box::new(FrozenBag {
-            level: self.level,
-            dim: self.config.dim,
-            vectors: weights[self.words.clone()].to_vec(),
-            log_weights: weights[self.word_weights.clone()].to_vec(),
-            residual: PackedLinear::new(self.level, weight, bias, precision),
-        })
-    }
-}
-
-/// A bag encoder for answering.
-struct FrozenBag {
-    level: Level,
-    dim: usize,
-    vectors: Vec<f32>,     // (vocabulary, dim)
-    log_weights: Vec<f32>, // (vocabulary)
-    residual: PackedLinear,
-}
-
-impl Frozen for FrozenBag {
-    fn dim(&self) -> usize {
-        self.dim
-    }
-
-    fn embed(&self, batch: Batch<'_>, workspace: &mut Vec<f32>, vectors: &mut [f32]) {
-        let (texts, dim) = (batch.n_texts(), self.dim);
-        let longest = batch.longest();
-        let len = 2 * texts * dim + texts + longest;
-        if workspace.len() < len {
-            workspace.resize(len, 0.0);
-        }
-        let (units, rest) = workspace[..len].split_at_mut(texts * dim);
-        let (activated, rest) = rest.split_at_mut(texts * dim);
-        let (norms, counts) = rest.split_at_mut(texts);
-        let words = Words { vectors: &self.vectors, log_weights: &self.log_weights, dim };
-        for (text, unit) in units.chunks_exact_mut(dim).enumerate() {
-            let ids = &batch.ids()[batch.rows(text)];
-            sum_text(self.level, words, ids, &mut counts[..ids.len()], unit);
-        }
-        self.residual.forward(units, texts, Epilogue::BiasGelu, activated);
-        if texts > 0 {
-            add_and_normalise(self.level, units, activated, vectors, norms);
-        }
+        Box::new(FrozenBag::new(self, parameters, precision))
     }
 }
 
@@ -320,136 +276,6 @@ impl<'a> Activations<'a> {
         let (vectors, rest) = rest.split_at_mut(texts * dim);
         let vector_norms = &mut rest[..texts];
         Self { counts, units, norms, expanded, vectors, vector_norms }
-    }
-}
-
-/// The tables to look up.
-#[derive(Clone, Copy)]
-pub(crate) struct Words<'a> {
-    vectors: &'a [f32],     // (vocabulary, dim)
-    log_weights: &'a [f32], // (vocabulary)
-    dim: usize,
-}
-
-/// What comes of the first half.
-struct Sums<'a> {
-    units: &'a mut [f32],  // (texts, dim)
-    norms: &'a mut [f32],  // (texts)
-    counts: &'a mut [f32], // (tokens)
-}
-
-/// Sums the weighted vectors of every text and scales the sum to length sqrt(dim).
-fn sum_texts(level: Level, words: Words<'_>, batch: Batch<'_>, sums: Sums<'_>) {
-    let Sums { units, norms, counts } = sums;
-    if let Some((left, right)) = batch.halves(GRAIN) {
-        let (units_left, units_right) = units.split_at_mut(left.n_texts() * words.dim);
-        let (norms_left, norms_right) = norms.split_at_mut(left.n_texts());
-        let (counts_left, counts_right) = counts.split_at_mut(left.n_tokens());
-        let sums_left = Sums { units: units_left, norms: norms_left, counts: counts_left };
-        let sums_right = Sums { units: units_right, norms: norms_right, counts: counts_right };
-        rayon::join(
-            || sum_texts(level, words, left, sums_left),
-            || sum_texts(level, words, right, sums_right),
-        );
-        return;
-    }
-    let ids = batch.ids();
-    for (text, (unit, norm)) in units.chunks_exact_mut(words.dim).zip(norms).enumerate() {
-        let rows = batch.rows(text);
-        *norm = sum_text(level, words, &ids[rows.clone()], &mut counts[rows], unit);
-    }
-}
-
-/// Gives every token its part of the gradient by its text's sum.
-fn share_out(
-    level: Level,
-    words: Words<'_>,
-    batch: Batch<'_>,
-    counts: &[f32],            // (tokens)
-    d_sums: &[f32],            // (texts, dim)
-    d_rows: &mut [f32],        // (tokens, dim)
-    d_log_weights: &mut [f32], // (tokens)
-) {
-    let dim = words.dim;
-    if let Some((left, right)) = batch.halves(GRAIN) {
-        let (counts_left, counts_right) = counts.split_at(left.n_tokens());
-        let (d_sums_left, d_sums_right) = d_sums.split_at(left.n_texts() * dim);
-        let (rows_left, rows_right) = d_rows.split_at_mut(left.n_tokens() * dim);
-        let (logs_left, logs_right) = d_log_weights.split_at_mut(left.n_tokens());
-        rayon::join(
-            || share_out(level, words, left, counts_left, d_sums_left, rows_left, logs_left),
-            || share_out(level, words, right, counts_right, d_sums_right, rows_right, logs_right),
-        );
-        return;
-    }
-    let ids = batch.ids();
-    for (text, d_sum) in d_sums.chunks_exact(dim).enumerate() {
-        let rows = batch.rows(text);
-        let d_rows = &mut d_rows[rows.start * dim..rows.end * dim];
-        let d_logs = &mut d_log_weights[rows.clone()];
-        share_text(level, words, &ids[rows.clone()], &counts[rows], d_sum, d_rows, d_logs);
-    }
-}
-
-/// Drops numbers of vectors of texts; a text is known by where it begins in the whole batch.
-fn drop_texts(
-    level: Level,
-    mask: Mask,
-    batch: Batch<'_>,
-    dim: usize,
-    matrix: &mut [f32], // (texts, dim)
-) {
-    let blocks = matrix.par_chunks_mut(ROWS * dim).zip(batch.starts().par_chunks(ROWS));
-    blocks.for_each(|(rows, starts)| drop_block(level, mask, starts, dim, rows));
-}
-
-kernel! {
-    /// One block of [`drop_texts`].
-    fn drop_block<A>(mask: Mask, starts: &[usize], dim: usize, rows: &mut [f32]) {
-        for (start, row) in starts.iter().zip(rows.chunks_exact_mut(dim)) {
-            mask.apply(*start, row);
-        }
-    }
-}
-
-kernel! {
-    /// The sum of one text, of length sqrt(dim); returns the length it had, in that unit.
-    fn sum_text<A>(words: Words<'_>, ids: &[u32], counts: &mut [f32], unit: &mut [f32]) -> f32 {
-        unit.fill(0.0);
-        for (&id, count) in ids.iter().zip(counts) {
-            *count = exp::<A>(words.log_weights[id as usize]);
-            let start = id as usize * words.dim;
-            for (total, value) in unit.iter_mut().zip(&words.vectors[start..start + words.dim]) {
-                *total = A::mul_add(*count, *value, *total);
-            }
-        }
-        let norm = normalise(unit);
-        let length = (words.dim as f32).sqrt();
-        for value in unit.iter_mut() {
-            *value *= length;
-        }
-        norm
-    }
-}
-
-kernel! {
-    /// The gradients of the tokens of one text.
-    fn share_text<A>(
-        words: Words<'_>,
-        ids: &[u32],
-        counts: &[f32],
-        d_sum: &[f32],
-        d_rows: &mut [f32],
-        d_log_weights: &mut [f32],
-    ) {
-        let tokens = ids.iter().zip(counts).zip(d_rows.chunks_exact_mut(words.dim));
-        for (((&id, count), d_row), d_log_weight) in tokens.zip(d_log_weights) {
-            let start = id as usize * words.dim;
-            *d_log_weight = count * dot(&words.vectors[start..start + words.dim], d_sum);
-            for (d, value) in d_row.iter_mut().zip(d_sum) {
-                *d = count * value;
-            }
-        }
     }
 }
 
