@@ -1,15 +1,18 @@
 //! Large matrix products: the `gemm` crate behind one door.
 //!
 //! Matrices are dense and row-major; a transposed one is the same buffer read the other way round.
-//! Work is spread over the current `rayon` pool: every thread makes some rows of the result by a
-//! product of its own. That was measured to be some percent faster than the crate's own threads,
-//! which wait for each other between packing and multiplying.
+//! Work is spread over the current `rayon` pool: the result is cut along its longer side, and every
+//! thread makes parts of it by products of its own, so that none waits for another between packing and
+//! multiplying. A training step was measured to be a tenth faster than with the crate's own threads.
+
+use std::ops::Range;
 
 use gemm::Parallelism;
 use rayon::prelude::*;
 
-/// The fewest rows of a part: below that, packing the other matrix again for every part would show.
-const LEAST_ROWS: usize = 64;
+/// The fewest rows or columns of a part: below that, packing the other matrix again for every part
+/// would show.
+const LEAST_PART: usize = 64;
 
 /// A matrix to read, (rows, columns).
 #[derive(Clone, Copy, Debug)]
@@ -53,46 +56,72 @@ pub(crate) fn multiply_add(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
 fn product(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], add: bool) {
     assert_eq!(a.columns, b.rows, "inner sizes of a product");
     assert_eq!(out.len(), a.rows * b.columns, "size of a product");
-    if out.is_empty() {
-        return;
+    // Every part packs all of the matrix whose side is not cut, so the longer side is. Two parts a
+    // thread even out threads that are not equally fast.
+    let by_rows = a.rows >= b.columns;
+    let long = a.rows.max(b.columns);
+    let part = long.div_ceil(2 * rayon::current_num_threads()).next_multiple_of(16).max(LEAST_PART);
+    let target = Target(out.as_mut_ptr());
+    let make = |start: usize| {
+        let range = start..long.min(start + part);
+        match by_rows {
+            true => target.fill(a, b, range, 0..b.columns, add),
+            false => target.fill(a, b, 0..a.rows, range, add),
+        }
+    };
+    match part >= long {
+        true => make(0),
+        false => (0..long).into_par_iter().step_by(part).for_each(make),
     }
-    let part = a.rows.div_ceil(rayon::current_num_threads()).next_multiple_of(16).max(LEAST_ROWS);
-    if part >= a.rows {
-        return rows_of_product(a, b, 0, out, add);
-    }
-    let parts = out.par_chunks_mut(part * b.columns).enumerate();
-    parts.for_each(|(n, out)| rows_of_product(a, b, n * part, out, add));
 }
 
-/// The rows of a product from `first_row` on that `out` has room for.
-fn rows_of_product(a: Matrix<'_>, b: Matrix<'_>, first_row: usize, out: &mut [f32], add: bool) {
-    let rows = out.len() / b.columns;
-    assert!(first_row + rows <= a.rows);
-    // SAFETY: the three buffers hold the elements that rows, columns and strides describe: `new`
-    // checked those of `a` and `b`, of which the rows used lie inside, and `out` has room for just
-    // these rows; `out` is borrowed mutably, so it overlaps neither.
-    unsafe {
-        gemm::gemm(
-            rows,
-            b.columns,
-            a.columns,
-            out.as_mut_ptr(),
-            1,
-            b.columns as isize,
-            add,
-            a.values.as_ptr().offset(first_row as isize * a.row_stride),
-            a.column_stride,
-            a.row_stride,
-            b.values.as_ptr(),
-            b.column_stride,
-            b.row_stride,
-            1.0,
-            1.0,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
+/// Where a product goes: a row-major matrix whose parts are filled by several threads.
+struct Target(*mut f32);
+
+// SAFETY: threads fill parts of the matrix that do not overlap, see `product`.
+unsafe impl Sync for Target {}
+
+impl Target {
+    /// Fills some rows and columns of the product of `a` and `b`.
+    fn fill(
+        &self,
+        a: Matrix<'_>,
+        b: Matrix<'_>,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        add: bool,
+    ) {
+        if rows.is_empty() || columns.is_empty() {
+            return;
+        }
+        assert!(rows.end <= a.rows && columns.end <= b.columns);
+        let (first_row, first_column) = (rows.start as isize, columns.start as isize);
+        // SAFETY: the buffers hold the elements that rows, columns and strides describe: `new`
+        // checked those of `a` and `b`, `product` that of the result; the rows and columns used lie
+        // inside. The result is borrowed mutably by `product`, so it overlaps neither.
+        unsafe {
+            gemm::gemm(
+                rows.len(),
+                columns.len(),
+                a.columns,
+                self.0.offset(first_row * b.columns as isize + first_column),
+                1,
+                b.columns as isize,
+                add,
+                a.values.as_ptr().offset(first_row * a.row_stride),
+                a.column_stride,
+                a.row_stride,
+                b.values.as_ptr().offset(first_column * b.column_stride),
+                b.column_stride,
+                b.row_stride,
+                1.0,
+                1.0,
+                false,
+                false,
+                false,
+                Parallelism::None,
+            );
+        }
     }
 }
 
