@@ -2,7 +2,7 @@
 //!
 //! A step walks over gigabytes in strides of kilobytes. On pages of 4 KiB every stride needs a page
 //! of its own, and finding it takes as long as using it, above all on virtual machines. Where the
-//! system has large pages for those who ask (Linux), large buffers ask; a step got 6 % faster.
+//! system has large pages for those who ask (Linux), large buffers ask; a training step got 3 to 6 % faster.
 
 /// Buffers below this size, in bytes, are left as they are: no large page fits.
 #[cfg(target_os = "linux")]
