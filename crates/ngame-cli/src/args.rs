@@ -3,7 +3,7 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
-use crate::{check, completions, demo, embed, metrics, online_metrics};
+use crate::{check, completions, demo, embed, metrics, online_metrics, train};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -32,6 +32,7 @@ pub(crate) struct Args {
 enum Command {
     Demo(demo::Args),
     Check(check::Args),
+    Train(train::Args),
     Embed(embed::Args),
     Metrics(metrics::Args),
     OnlineMetrics(online_metrics::Args),
@@ -44,6 +45,7 @@ impl Args {
         match self.command {
             Command::Demo(args) => demo::run(&args),
             Command::Check(args) => check::run(&args),
+            Command::Train(args) => train::run(&args),
             Command::Embed(args) => embed::run(&args),
             Command::Metrics(args) => metrics::run(&args),
             Command::OnlineMetrics(args) => online_metrics::run(&args),

@@ -11,6 +11,7 @@ mod metrics;
 mod online_metrics;
 mod progress;
 mod terminal;
+mod train;
 
 use std::process::ExitCode;
 

@@ -1,11 +1,17 @@
-//! Progress bars on a terminal, and Ctrl-C.
+//! Progress bars on a terminal, plain lines elsewhere, and Ctrl-C.
 
+use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use ngame::progress::{Event, Observer};
+use ngame::progress::{Event, Observer, StepProgress, ValidationProgress};
+
+use crate::terminal::{DIM, GOOD, WARN, duration, grouped, styled};
+
+/// How often a plain line tells of training, where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(15);
 
 /// Set by the first Ctrl-C; the second one ends the process.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -13,6 +19,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// Shows the running task as a bar on standard error, where that is a terminal.
 pub(crate) struct Bars {
     running: Mutex<Option<ProgressBar>>,
+    last_line: Mutex<Option<Instant>>,
 }
 
 impl Bars {
@@ -24,8 +31,67 @@ impl Bars {
                 std::process::exit(130);
             }
         });
-        Self { running: Mutex::new(None) }
+        Self { running: Mutex::new(None), last_line: Mutex::new(None) }
     }
+
+    /// A training step: the bar of the run moves on, or a line is due.
+    fn step(&self, running: &mut Option<ProgressBar>, progress: &StepProgress) {
+        let message = step_line(progress);
+        if std::io::stderr().is_terminal() {
+            let bar = running.get_or_insert_with(|| {
+                let bar = ProgressBar::new(progress.n_steps).with_style(training_style());
+                bar.enable_steady_tick(Duration::from_millis(200));
+                bar
+            });
+            bar.set_position(progress.step);
+            bar.set_message(message);
+            return;
+        }
+        let Ok(mut last) = self.last_line.lock() else { return };
+        if last.is_none_or(|at| at.elapsed() >= LINE_EVERY) || progress.step == progress.n_steps {
+            *last = Some(Instant::now());
+            let StepProgress { step, n_steps, .. } = progress;
+            let _ = writeln!(anstream::stderr(), "step {step} of {n_steps}, {message}");
+        }
+    }
+
+    /// Writes a line above the bar, if there is one.
+    fn line(running: &Option<ProgressBar>, line: &str) {
+        let write = || {
+            let _ = writeln!(anstream::stderr(), "{line}");
+        };
+        match running {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+}
+
+/// How training goes, in a line.
+fn step_line(progress: &StepProgress) -> String {
+    let StepProgress { epoch, n_epochs, loss, active, hardness, cluster_size, .. } = progress;
+    let mining = progress.mining_seconds / (progress.seconds + progress.mining_seconds).max(1e-9);
+    format!(
+        "epoch {epoch} of {n_epochs}, loss {loss:.4}, active {:.0} %, hardness {hardness:.2}, \
+         clusters of {cluster_size}, {} tokens/s, mining {:.1} %, {} left",
+        100.0 * active,
+        grouped(progress.tokens_per_second as u64),
+        100.0 * mining,
+        duration(progress.seconds_left),
+    )
+}
+
+/// What the encoder reaches, in a line.
+fn validation_line(progress: &ValidationProgress) -> String {
+    let ValidationProgress { epoch, precision_1, precision_5, recall_100, is_best, .. } = progress;
+    let percent = |share: &f64| 100.0 * share;
+    format!(
+        "epoch {epoch:>3}  held out by label embedding: P@1 {:.2}  P@5 {:.2}  R@100 {:.2}{}",
+        percent(precision_1),
+        percent(precision_5),
+        percent(recall_100),
+        if *is_best { styled(GOOD, "  best") } else { String::new() },
+    )
 }
 
 impl Observer for Bars {
@@ -53,6 +119,9 @@ impl Observer for Bars {
                     bar.finish_and_clear();
                 }
             }
+            Event::Step(progress) => self.step(&mut running, progress),
+            Event::Validated(progress) => Self::line(&running, &validation_line(progress)),
+            Event::Note(note) => Self::line(&running, &styled(WARN, format!("note: {note}"))),
             _ => {}
         }
     }
@@ -60,6 +129,13 @@ impl Observer for Bars {
     fn cancelled(&self) -> bool {
         INTERRUPTED.load(Ordering::Relaxed)
     }
+}
+
+fn training_style() -> ProgressStyle {
+    let template = format!("{{bar:20.cyan}} {DIM}{{pos}}/{{len}}{DIM:#} {{msg}}");
+    ProgressStyle::with_template(&template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("━╸ ")
 }
 
 fn style(unit: &str) -> ProgressStyle {

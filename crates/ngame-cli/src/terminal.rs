@@ -56,6 +56,15 @@ pub(crate) fn bytes(number: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// Seconds as people would say them.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds.max(0.0).round() as u64 {
+        whole @ 0..60 => format!("{whole} s"),
+        whole @ 60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        whole => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
 /// A bar of eighths of a character, `share` of `width`; anything above zero shows.
 pub(crate) fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -116,6 +125,14 @@ mod tests {
         assert_eq!(
             (counted(1, "label"), counted(0, "label")),
             ("1 label".into(), "0 labels".into())
+        );
+    }
+
+    #[test]
+    fn durations_have_two_units_at_most() {
+        assert_eq!(
+            [0.4, 59.9, 61.0, 7260.0].map(duration),
+            ["0 s", "1 min 0 s", "1 min 1 s", "2 h 1 min"]
         );
     }
 

@@ -16,7 +16,7 @@ const LEAST_PART: usize = 64;
 
 /// A matrix to read, (rows, columns).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Matrix<'a> {
+pub struct Matrix<'a> {
     values: &'a [f32],
     rows: usize,
     columns: usize,
@@ -26,13 +26,16 @@ pub(crate) struct Matrix<'a> {
 
 impl<'a> Matrix<'a> {
     /// A row-major buffer as a matrix.
-    pub(crate) fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
+    ///
+    /// # Panics
+    /// If the buffer has another length.
+    pub fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
         assert_eq!(values.len(), rows * columns, "a matrix of {rows} rows, {columns} columns");
         Self { values, rows, columns, row_stride: columns as isize, column_stride: 1 }
     }
 
     /// Its transpose, without a copy.
-    pub(crate) fn transposed(self) -> Self {
+    pub fn transposed(self) -> Self {
         Self {
             values: self.values,
             rows: self.columns,
@@ -44,12 +47,12 @@ impl<'a> Matrix<'a> {
 }
 
 /// `out = a b`, `out`: (rows of a, columns of b), row-major.
-pub(crate) fn multiply(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
+pub fn multiply(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
     product(a, b, out, false);
 }
 
 /// `out += a b`.
-pub(crate) fn multiply_add(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
+pub fn multiply_add(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
     product(a, b, out, true);
 }
 

@@ -21,6 +21,8 @@
 //! For answering, [`Encoder::freeze`] packs the weights once; a [`Frozen`] encoder embeds on the
 //! thread that calls it.
 //!
+//! Whoever compares vectors finds [products of matrices](multiply) and [sums over rows](Rows).
+//!
 //! The crate knows no text, no label and no file but [weights](read_weights).
 //!
 //! ```
@@ -65,21 +67,26 @@ mod memory;
 mod panels;
 mod parameters;
 mod random;
+mod rows;
 mod schedule;
 mod training_pass;
 mod transformer;
+mod vector_table;
 mod weights;
 
 pub use adamw::{AdamW, AdamWConfig};
 pub use bag::{Bag, BagConfig};
 pub use batch::Batch;
 pub use encoder::{Dropout, Encoder, Frozen, Precision};
+pub use gemm::{Matrix, multiply, multiply_add};
 pub use layers::pooling::Pooling;
 pub use memory::keep_freed_memory;
 pub use parameters::{Gradients, Layout, Parameters, Tensor};
+pub use rows::{Rows, dot};
 pub use schedule::{Decay, Schedule};
 pub use training_pass::TrainingPass;
 pub use transformer::{Transformer, TransformerConfig};
+pub use vector_table::VectorTable;
 pub use weights::{
     Extra, Family, Weights, WeightsError, WeightsProblem, read_weights, write_weights,
 };

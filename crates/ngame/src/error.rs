@@ -37,6 +37,27 @@ pub enum Error {
         /// The value given.
         found: String,
     },
+    /// A setting of a run that does not exist or makes no sense.
+    #[error("{setting}: {problem}")]
+    Setting {
+        /// The setting, as it is written: `loss.margin`.
+        setting: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// Training went astray.
+    #[error(
+        "training went astray in epoch {epoch}, step {step}: {found}\n  to do:    lower \
+         optimiser.learning_rate or raise optimiser.warmup; the checkpoint before this step is kept"
+    )]
+    Diverged {
+        /// The epoch, counted from 1.
+        epoch: usize,
+        /// The step of the run, counted from 1.
+        step: u64,
+        /// What was found: a loss or a gradient that is not finite.
+        found: String,
+    },
     /// The observer asked to stop (see [`crate::progress::Observer::cancelled`]).
     #[error("stopped at your request")]
     Cancelled,

@@ -55,11 +55,17 @@
 
 mod atomic_file;
 pub mod baseline;
+pub mod batching;
 pub mod data;
 pub mod encoder;
 pub mod error;
+mod folder_aside;
+pub mod index;
+pub mod loss;
 pub mod metrics;
 pub mod progress;
+mod random;
 pub mod tokens;
+pub mod training;
 
 pub use error::{Error, Result};

@@ -9,4 +9,5 @@ mod demo; // ngame demo
 mod embed; // ngame embed
 mod metrics; // ngame metrics
 mod online_metrics; // ngame online-metrics
-mod shell; // Help, completions, manual pages, exit codes, pipes.
+mod shell;
+mod train; // ngame train // Help, completions, manual pages, exit codes, pipes.

@@ -137,7 +137,7 @@ impl<'a> Embedder<'a> {
             let store = tokenize(&window, self.tokenizer, self.max_tokens, &Quiet(observer))?;
             drop(window);
             sink.append(store.n_texts(), &mut |rows| {
-                embedded.n_tokens += self.embed_window(&store, 0, rows, observer)?;
+                embedded.n_tokens += self.embed_window(&store, &|row| row, rows, observer)?;
                 Ok(())
             })?;
             embedded.n_texts += store.n_texts() as u64;
@@ -154,6 +154,32 @@ impl<'a> Embedder<'a> {
         sink: &mut dyn VectorSink,
         observer: &dyn Observer,
     ) -> Result<Embedded> {
+        self.embed_chosen(store, store.n_texts(), &|row| row, sink, observer)
+    }
+
+    /// The same for some of the texts: row `i` is the vector of the text at `texts[i]`.
+    pub fn embed_some(
+        &self,
+        store: &TokenStore,
+        texts: &[u32],
+        vector_type: VectorType,
+        observer: &dyn Observer,
+    ) -> Result<VectorMatrix> {
+        let mut matrix = VectorMatrix::zeros(0, self.dim(), vector_type);
+        let text = |row: usize| texts[row] as usize;
+        self.embed_chosen(store, texts.len(), &text, &mut matrix, observer)?;
+        Ok(matrix)
+    }
+
+    /// Embeds `n_texts` texts; `text` says which text a row is the vector of.
+    fn embed_chosen(
+        &self,
+        store: &TokenStore,
+        n_texts: usize,
+        text: &dyn Fn(usize) -> usize,
+        sink: &mut dyn VectorSink,
+        observer: &dyn Observer,
+    ) -> Result<Embedded> {
         assert_eq!(sink.dim(), self.dim(), "the sink takes vectors of the encoder's length");
         if store.vocabulary_size() > self.vocabulary_size {
             return Err(Error::Option {
@@ -162,32 +188,32 @@ impl<'a> Embedder<'a> {
                 found: format!("ids of a vocabulary of {}", store.vocabulary_size()),
             });
         }
-        let total = Some(store.n_texts() as u64);
+        let total = Some(n_texts as u64);
         observer.event(Event::Started { task: "embedding texts", total, unit: "texts" });
         let mut embedded = Embedded::default();
-        for begin in (0..store.n_texts()).step_by(WINDOW_TEXTS) {
-            let n_texts = WINDOW_TEXTS.min(store.n_texts() - begin);
-            sink.append(n_texts, &mut |rows| {
-                embedded.n_tokens += self.embed_window(store, begin, rows, observer)?;
+        for begin in (0..n_texts).step_by(WINDOW_TEXTS) {
+            let n_window = WINDOW_TEXTS.min(n_texts - begin);
+            sink.append(n_window, &mut |rows| {
+                let text = |row: usize| text(begin + row);
+                embedded.n_tokens += self.embed_window(store, &text, rows, observer)?;
                 Ok(())
             })?;
-            embedded.n_texts += n_texts as u64;
+            embedded.n_texts += n_window as u64;
         }
         observer.event(Event::Finished);
         Ok(embedded)
     }
 
-    /// Writes the vectors of the texts from `begin` on into the rows, one each, and returns their
-    /// number of tokens.
+    /// Writes the vector of `text(i)` into row `i`, for all rows, and returns the number of tokens.
     fn embed_window(
         &self,
         store: &TokenStore,
-        begin: usize,
+        text: &dyn Fn(usize) -> usize,
         rows: Vec<RowMut<'_>>,
         observer: &dyn Observer,
     ) -> Result<u64> {
         let mut texts: Vec<(usize, RowMut<'_>)> =
-            rows.into_iter().enumerate().map(|(row, slot)| (begin + row, slot)).collect();
+            rows.into_iter().enumerate().map(|(row, slot)| (text(row), slot)).collect();
         // The longest first: what is left at the end, when some threads have no more to do, is
         // short.
         texts.sort_by_key(|(text, _)| Reverse(store.len(*text)));

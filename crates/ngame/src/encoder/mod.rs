@@ -7,7 +7,6 @@
 
 mod config;
 mod embed;
-mod folder_aside;
 mod json_file;
 mod npy;
 mod save;
@@ -17,8 +16,8 @@ mod text_source;
 mod vector_file;
 mod vectors;
 
+pub use crate::folder_aside::Existing;
 pub use embed::{Embedded, Embedder};
-pub use folder_aside::Existing;
 pub use ngame_nn::{BagConfig, Family, Pooling, Precision, TransformerConfig, keep_freed_memory};
 pub use text_encoder::TextEncoder;
 pub use text_source::{TextLines, TextSource};

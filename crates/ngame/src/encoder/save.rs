@@ -7,10 +7,10 @@ use ngame_nn::write_weights;
 use serde_json::{Map, Value, json};
 
 use super::config::{Architecture, write_config};
-use super::folder_aside::{Existing, FolderAside};
 use super::sentence_files::write_sentence_files;
 use super::text_encoder::TextEncoder;
 use crate::Result;
+use crate::folder_aside::{Existing, FolderAside};
 
 impl TextEncoder {
     /// Saves a complete folder, whole or not at all.
@@ -19,8 +19,16 @@ impl TextEncoder {
     /// `config.json`, the pooler, the files about the tokenizer.
     pub fn save(&self, folder: &Path, existing: Existing) -> Result<()> {
         let aside = FolderAside::create(folder, existing, "config.json")?;
-        let write_json =
-            |name: &str, value: &Value| aside.write(name, |output| writeln!(output, "{value:#}"));
+        self.write(&aside, "")?;
+        aside.finish()
+    }
+
+    /// Writes the files of the folder, each with `prefix` before its name, such as `encoder/`.
+    pub(crate) fn write(&self, aside: &FolderAside, prefix: &str) -> Result<()> {
+        let named = |name: &str| format!("{prefix}{name}");
+        let write_json = |name: &str, value: &Value| {
+            aside.write(&named(name), |output| writeln!(output, "{value:#}"))
+        };
         let mut config = write_config(&self.architecture, self.origin.config.clone());
         match &self.architecture {
             Architecture::Transformer(_, transformer) => {
@@ -28,7 +36,7 @@ impl TextEncoder {
                 for (name, value) in write_sentence_files(pooling, dim, self.max_tokens) {
                     write_json(name, &value)?;
                 }
-                aside.add_folder("2_Normalize")?;
+                aside.add_folder(&named("2_Normalize"))?;
             }
             Architecture::Bag(_) => {
                 config.insert("max_tokens".to_owned(), json!(self.max_tokens));
@@ -36,19 +44,18 @@ impl TextEncoder {
         }
         write_json("config.json", &Value::Object(config))?;
         for (name, bytes) in &self.origin.files {
-            aside.write(name, |output| output.write_all(bytes))?;
+            aside.write(&named(name), |output| output.write_all(bytes))?;
         }
         if !self.origin.files.iter().any(|(name, _)| *name == "tokenizer_config.json") {
             write_json("tokenizer_config.json", &self.tokenizer_config())?;
         }
-        aside.write("tokenizer.json", |output| {
+        aside.write(&named("tokenizer.json"), |output| {
             output.write_all(self.tokenizer.to_json().as_bytes())
         })?;
         let family = self.architecture.family();
-        aside.write("model.safetensors", |output| {
+        aside.write(&named("model.safetensors"), |output| {
             write_weights(output, &self.parameters, family, &self.origin.extras)
-        })?;
-        aside.finish()
+        })
     }
 
     /// What `transformers` wants to know about a tokenizer beyond its `tokenizer.json`.

@@ -7,6 +7,7 @@ use std::path::Path;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 use memmap2::Mmap;
+use ngame_nn::Rows;
 
 use super::npy::NpyHeader;
 use crate::error::{InputError, InputErrorKind, Place};
@@ -187,6 +188,32 @@ impl VectorMatrix {
         }
     }
 
+    /// A matrix in memory, of numbers there are already.
+    ///
+    /// # Panics
+    /// If they do not make whole rows.
+    pub fn from_f32(numbers: Vec<f32>, dim: usize) -> Self {
+        assert!(dim > 0 && numbers.len().is_multiple_of(dim), "whole rows");
+        Self { n_rows: numbers.len() / dim, numbers: Numbers::F32(numbers), dim }
+    }
+
+    /// The same in 16 bits.
+    ///
+    /// # Panics
+    /// If they do not make whole rows.
+    pub fn from_f16(numbers: Vec<f16>, dim: usize) -> Self {
+        assert!(dim > 0 && numbers.len().is_multiple_of(dim), "whole rows");
+        Self { n_rows: numbers.len() / dim, numbers: Numbers::F16(numbers), dim }
+    }
+
+    /// All rows, for sums over them.
+    pub fn as_rows(&self) -> Rows<'_> {
+        match self.all() {
+            Vector::F32(numbers) => Rows::f32(numbers, self.dim),
+            Vector::F16(numbers) => Rows::f16(numbers, self.dim),
+        }
+    }
+
     /// All rows, back to back.
     pub fn all(&self) -> Vector<'_> {
         match &self.numbers {
@@ -235,6 +262,15 @@ impl VectorMatrix {
             Numbers::F16(all) => Some(all[range].chunks_mut(dim).map(RowMut::F16).collect()),
             Numbers::File { .. } => None,
         }
+    }
+
+    /// Writes one row.
+    ///
+    /// # Panics
+    /// If there is no such row, or the matrix is mapped from a file.
+    pub fn set(&mut self, row: usize, numbers: &[f32]) {
+        let rows = self.rows_mut(row..row + 1).expect("a matrix in memory can be written");
+        rows.into_iter().for_each(|mut row| row.set(numbers));
     }
 
     /// The bytes of all rows.

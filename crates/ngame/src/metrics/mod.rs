@@ -51,7 +51,7 @@ pub use online::{
     ArmMetrics, Estimate, OnlineMetrics, OnlineReport, Search, SearchLog, evaluate_online,
 };
 pub use propensity::PropensityModel;
-pub use ranking::top_k;
+pub use ranking::{TopK, top_k};
 
 #[cfg(test)]
 mod tests;

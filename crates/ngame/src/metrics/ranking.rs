@@ -29,25 +29,54 @@ pub fn top_k(
     if k == 0 {
         return;
     }
-    // Candidates gather in a buffer of twice the size wanted. When it is full, the better half
-    // stays, and from then on only candidates better than the worst of that half may enter. Each
-    // selection is paid for by the candidates that filled the buffer, so the whole is linear.
-    let buffer_len = k.saturating_mul(2).max(SMALLEST_BUFFER);
-    let mut worst_kept = u64::MAX;
+    let mut top = TopK { k, worst_kept: u64::MAX, best: std::mem::take(best) };
     for (&label, &score) in columns.iter().zip(scores) {
+        if excluded.is_empty() || excluded.binary_search(&label).is_err() {
+            top.offer(label, score);
+        }
+    }
+    *best = top.finish();
+}
+
+/// The best `k` of candidates that come one after the other.
+///
+/// Candidates gather in a buffer of twice the size wanted. When it is full, the better half stays,
+/// and from then on only candidates better than the worst of that half may enter. Each selection is
+/// paid for by the candidates that filled the buffer, so the whole is linear.
+#[derive(Clone, Debug)]
+pub struct TopK {
+    k: usize,
+    worst_kept: u64,
+    best: Vec<(u32, f32)>,
+}
+
+impl TopK {
+    /// Before the first candidate.
+    pub fn new(k: usize) -> Self {
+        Self { k, worst_kept: u64::MAX, best: Vec::new() }
+    }
+
+    /// One more candidate.
+    #[inline]
+    pub fn offer(&mut self, label: u32, score: f32) {
         let key = rank_key(label, score);
-        if key > worst_kept || (!excluded.is_empty() && excluded.binary_search(&label).is_ok()) {
-            continue;
+        if key > self.worst_kept || self.k == 0 {
+            return;
         }
-        best.push((label, score));
-        if best.len() == buffer_len {
-            worst_kept = keep_best(best, k);
+        self.best.push((label, score));
+        if self.best.len() == self.k.saturating_mul(2).max(SMALLEST_BUFFER) {
+            self.worst_kept = keep_best(&mut self.best, self.k);
         }
     }
-    if best.len() > k {
-        keep_best(best, k);
+
+    /// The best, best first.
+    pub fn finish(mut self) -> Vec<(u32, f32)> {
+        if self.best.len() > self.k {
+            keep_best(&mut self.best, self.k);
+        }
+        self.best.sort_unstable_by_key(|&(label, score)| rank_key(label, score));
+        self.best
     }
-    best.sort_unstable_by_key(|&(label, score)| rank_key(label, score));
 }
 
 /// Drops all but the `k` best, in no order, and returns the key of the worst of those.

@@ -10,3 +10,4 @@ mod golden_metrics; // Our metrics against pyxclib's.
 mod readers; // Every format, read back.
 mod search_logs; // Logs of A/B tests, read back and measured.
 mod tidy; // The rules of the house.
+mod training; // Encoders trained, stopped and gone on with.

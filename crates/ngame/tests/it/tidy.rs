@@ -4,8 +4,22 @@
 use std::path::{Path, PathBuf};
 
 /// The library's modules in the order data flows; a module uses only those before it.
-const ORDER: [&str; 8] =
-    ["error", "progress", "atomic_file", "data", "metrics", "baseline", "tokens", "encoder"];
+const ORDER: [&str; 14] = [
+    "error",
+    "progress",
+    "atomic_file",
+    "folder_aside",
+    "random",
+    "data",
+    "metrics",
+    "baseline",
+    "tokens",
+    "encoder",
+    "index",
+    "batching",
+    "loss",
+    "training",
+];
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

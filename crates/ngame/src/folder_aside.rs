@@ -22,7 +22,7 @@ pub enum Existing {
 
 /// A folder being written beside the place it will take; dropped unfinished, it leaves no trace.
 #[derive(Debug)]
-pub(super) struct FolderAside {
+pub(crate) struct FolderAside {
     folder: TempDir,
     destination: PathBuf,
     existing: Existing,
@@ -30,7 +30,7 @@ pub(super) struct FolderAside {
 
 impl FolderAside {
     /// Begins a folder. A folder to be replaced must hold a file named `mark`.
-    pub(super) fn create(destination: &Path, existing: Existing, mark: &str) -> Result<Self> {
+    pub(crate) fn create(destination: &Path, existing: Existing, mark: &str) -> Result<Self> {
         let folder = temporary(destination, ".writing-")?;
         let aside = Self { folder, destination: destination.to_owned(), existing };
         aside.check_destination(mark)?;
@@ -62,7 +62,7 @@ impl FolderAside {
     }
 
     /// Writes and syncs a file, given by its path inside the folder.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         name: &str,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -80,13 +80,13 @@ impl FolderAside {
     }
 
     /// Makes an empty folder inside.
-    pub(super) fn add_folder(&self, name: &str) -> Result<()> {
+    pub(crate) fn add_folder(&self, name: &str) -> Result<()> {
         fs::create_dir_all(self.folder.path().join(name))
             .map_err(|source| Error::io("create", self.destination.join(name), source))
     }
 
     /// Gives the folder its name.
-    pub(super) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         let Self { folder, destination, existing } = self;
         let write = |source| Error::io("write", &destination, source);
         sync_folder(folder.path()).map_err(write)?;

@@ -1,0 +1,287 @@
+//! `ngame train`: a data set in, a model out.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::ValueEnum;
+use ngame::data::Dataset;
+use ngame::encoder::Existing;
+use ngame::training::{
+    Preset, RunFolder, TrainConfig, TrainPlan, Trained, config_from, parse_setting, start_encoder,
+    train,
+};
+use toml::Value;
+
+use crate::check::ReadArgs;
+use crate::hub::encoder_folder;
+use crate::progress::Bars;
+use crate::terminal::{BOLD, DIM, Table, bytes, counted, duration, grouped, stdout, styled};
+
+/// Train a model on a data set.
+///
+/// The encoder is trained so that a point's text comes close to its labels' texts. Batches are made of
+/// points that are close already, so that the labels of one are hard negatives of the others (NGAME).
+/// Without --encoder a small one is made from your texts alone, in seconds to minutes.
+///
+/// What you leave open is chosen by looking at the data and the machine; --dry-run says what and why.
+/// A run that was stopped, by Ctrl-C or otherwise, goes on with --resume.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Settings come in layers, the later over the earlier: --preset, --config, --set, flags.
+All of them, with what was chosen:  ngame train DATA --out MODEL --dry-run
+
+Examples:
+  ngame train samples/debian-small --out model --only encoder
+  ngame train data --text title --encoder encoders/all-MiniLM-L6-v2 --out model --only encoder
+  ngame train data --out model --only encoder --set loss.kind=softmax --set loss.temperature=0.05
+  ngame train data --out model --only encoder --resume"
+)]
+pub(crate) struct Args {
+    /// A folder or a file, as `ngame check` takes it
+    data: PathBuf,
+    #[command(flatten)]
+    read: ReadArgs,
+    /// The model folder to write
+    #[arg(long, value_name = "MODEL")]
+    out: PathBuf,
+    /// Where the encoder starts: a folder, org/name on the Hugging Face hub, or bag
+    #[arg(long, value_name = "FOLDER")]
+    encoder: Option<String>,
+    /// Settings that belong together: titles, full-text, or the paper's for one of its data sets
+    #[arg(long)]
+    preset: Option<Preset>,
+    /// How batches are made
+    #[arg(long, value_enum)]
+    sampler: Option<Sampler>,
+    /// See every point this often
+    #[arg(long, value_name = "N")]
+    epochs: Option<i64>,
+    /// Train for about so long, where --epochs is left open
+    #[arg(long, value_name = "MINUTES", conflicts_with = "epochs")]
+    minutes: Option<f64>,
+    /// Points of a batch
+    #[arg(long, value_name = "N")]
+    batch: Option<i64>,
+    /// Points of a cluster, all the time (otherwise clusters grow)
+    #[arg(long, value_name = "N")]
+    cluster: Option<i64>,
+    /// How much higher a positive should score than a negative
+    #[arg(long)]
+    margin: Option<f64>,
+    /// Cut texts at this many tokens
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<i64>,
+    /// Where random choices come from
+    #[arg(long)]
+    seed: Option<i64>,
+    /// Use this many threads (otherwise all there are)
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Memory for activations, in GiB; larger batches are trained in parts
+    #[arg(long, value_name = "GIB")]
+    memory: Option<f64>,
+    /// Train the encoder alone, or together with one classifier a label
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+    /// A file of settings, as --dry-run prints them below [config]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// One setting, such as loss.margin=0.2
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
+    settings: Vec<(String, Value)>,
+    /// Stop after a stage
+    #[arg(long, value_enum)]
+    only: Option<Stage>,
+    /// Go on with a run that was stopped
+    #[arg(long)]
+    resume: bool,
+    /// Print the plan and what it will take, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Replace an existing model, and an unfinished run
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Sampler {
+    /// Clusters of points that are close under the current encoder
+    Ngame,
+    /// Points at random (DPR)
+    Random,
+    /// Clusters made once, before training (TAS)
+    Static,
+    /// Random batches, with negatives from an index of all labels (ANCE)
+    Ann,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Mode {
+    /// The encoder alone
+    Modular,
+    /// Encoder and classifiers at once
+    Joint,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Stage {
+    /// The encoder, and nothing behind it
+    Encoder,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.threads == Some(0) {
+        bail!("--threads: expected at least 1, found 0");
+    }
+    let run_folder = RunFolder::of(&args.out);
+    let settings = args.settings()?;
+    if args.resume {
+        let given = !settings.is_empty() || args.preset.is_some() || args.config.is_some();
+        if given {
+            bail!("--resume: a run keeps its plan\n  to do:    leave out other settings");
+        }
+        if !run_folder.is_begun() && args.out.join("plan.toml").exists() {
+            bail!("{}: the run is finished, there is nothing to resume", args.out.display());
+        }
+    } else if run_folder.is_begun() && !args.force && !args.dry_run {
+        bail!(
+            "{}: an unfinished run\n  to do:    go on with --resume, or begin anew with --force",
+            run_folder.path().display()
+        );
+    }
+    // A run that goes on has the threads it had: others would change the last digits.
+    let threads = match args.resume {
+        true => args.threads.unwrap_or(run_folder.plan()?.threads),
+        false => args.threads.unwrap_or(0),
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    pool.install(|| run_in_pool(args, &run_folder, &settings))
+}
+
+fn run_in_pool(
+    args: &Args,
+    run_folder: &RunFolder,
+    settings: &[(String, Value)],
+) -> anyhow::Result<()> {
+    let bars = Bars::new();
+    let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    let dataset = Dataset::read(&args.data, &args.read.options()?, &bars)?;
+    let trained = if args.resume {
+        run_folder.resume(&dataset, &args.out, existing, &bars)
+    } else {
+        let config = config_from(args.preset, args.config.as_deref(), settings)?;
+        let (config, encoder) = start(&dataset, config, &bars)?;
+        let (plan, corpus, encoder) = TrainPlan::new(&dataset, config, encoder, &bars)?;
+        if args.dry_run {
+            explain(&plan, &mut anstream::stderr())?;
+            write!(stdout(), "{}", plan.to_toml())?;
+            return Ok(());
+        }
+        explain(&plan, &mut anstream::stderr())?;
+        train(&plan, &corpus, encoder, &args.out, existing, &bars)
+    };
+    let trained = match trained {
+        Err(ngame::Error::Cancelled) => {
+            let path = run_folder.path().display();
+            writeln!(anstream::stderr(), "saved in {path}; go on with --resume")?;
+            return Err(ngame::Error::Cancelled.into());
+        }
+        trained => trained?,
+    };
+    writeln!(anstream::stderr(), "{}", summary(args, &trained))?;
+    Ok(())
+}
+
+/// The encoder to start from, fetched if it is named by the hub.
+fn start(
+    dataset: &Dataset,
+    mut config: TrainConfig,
+    bars: &Bars,
+) -> anyhow::Result<(TrainConfig, ngame::encoder::TextEncoder)> {
+    if config.encoder.start != "bag" {
+        let folder = encoder_folder(config.encoder.start.as_ref())?;
+        config.encoder.start = folder.to_string_lossy().into_owned();
+    }
+    let encoder = start_encoder(dataset, &config.encoder, config.run.seed, bars)?;
+    Ok((config, encoder))
+}
+
+impl Args {
+    /// Flags as settings, over those of `--set`.
+    fn settings(&self) -> anyhow::Result<Vec<(String, Value)>> {
+        let mut settings = self.settings.clone();
+        let mut add = |name: &str, value: Option<Value>| {
+            settings.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        let name = |value: &dyn std::fmt::Debug| Value::String(format!("{value:?}").to_lowercase());
+        add("encoder.start", self.encoder.clone().map(Value::String));
+        add("encoder.max_tokens", self.max_tokens.map(Value::Integer));
+        add("batching.sampler", self.sampler.map(|sampler| name(&sampler)));
+        add("batching.batch_size", self.batch.map(Value::Integer));
+        if let Some(size) = self.cluster {
+            add("batching.cluster_start", Some(Value::Integer(size)));
+            add("batching.cluster_doublings", Some(Value::Array(Vec::new())));
+        }
+        add("loss.margin", self.margin.map(Value::Float));
+        add("run.epochs", self.epochs.map(Value::Integer));
+        add("run.minutes", self.minutes.map(Value::Float));
+        add("run.seed", self.seed.map(Value::Integer));
+        add("run.memory", self.memory.map(Value::Float));
+        add("mode", self.mode.map(|mode| name(&mode)));
+        Ok(settings)
+    }
+}
+
+/// The plan for people: what was chosen and why, and what it will take.
+fn explain(plan: &TrainPlan, out: &mut impl Write) -> std::io::Result<()> {
+    let data = &plan.data;
+    writeln!(
+        out,
+        "{} points to train on, {} held out, {}",
+        styled(BOLD, grouped(data.n_points as u64)),
+        grouped(data.n_held_out as u64),
+        counted(data.n_labels as u64, "label"),
+    )?;
+    if !plan.choices.is_empty() {
+        let mut table = Table::new(["chosen", "", ""]);
+        for choice in &plan.choices {
+            table.row([
+                format!("{} = {}", choice.setting, choice.value),
+                String::new(),
+                styled(DIM, &choice.why),
+            ]);
+        }
+        table.write(out)?;
+    }
+    let (first, last) = (plan.cluster_sizes.first(), plan.cluster_sizes.last());
+    writeln!(
+        out,
+        "{}, {} of {} points, clusters of {} to {}, about {} and {}",
+        counted(plan.n_epochs() as u64, "epoch"),
+        counted(plan.n_steps, "step"),
+        grouped(plan.batch_size() as u64),
+        first.unwrap_or(&1),
+        last.unwrap_or(&1),
+        duration(plan.estimate.seconds),
+        bytes(plan.estimate.memory),
+    )
+}
+
+/// What was made, in a line.
+fn summary(args: &Args, trained: &Trained) -> String {
+    let out = args.out.display();
+    let mut line = format!("{out}: trained in {}", duration(trained.seconds));
+    let total = trained.seconds + trained.mining_seconds;
+    let mining = 100.0 * trained.mining_seconds / total.max(1e-9);
+    line += &format!(", mining {mining:.1} % of it");
+    if let Some(best) = trained.best {
+        line += &format!(
+            "; held out by label embedding P@1 {:.2}, P@5 {:.2}, R@100 {:.2}",
+            100.0 * best.precision_1,
+            100.0 * best.precision_5,
+            100.0 * best.recall_100
+        );
+    }
+    line
+}

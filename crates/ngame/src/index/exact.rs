@@ -1,0 +1,128 @@
+//! Exact search: all scores, a block at a time, and of each query the best.
+
+use ngame_nn::{Matrix, multiply};
+use rayon::prelude::*;
+
+use crate::data::{Csr, ScoredCsr};
+use crate::encoder::{Vector, VectorMatrix};
+use crate::metrics::TopK;
+use crate::progress::Observer;
+use crate::{Error, Result};
+
+/// Queries of a block: its scores stay in the cache until they are ranked.
+const QUERIES: usize = 256;
+
+/// Vectors of a block.
+const VECTORS: usize = 2_048;
+
+/// The `k` vectors with the highest inner products for every query, best first, without the ones that
+/// `excluded` lists for it.
+///
+/// # Panics
+/// If queries and vectors have different lengths, or there are more vectors than `u32` counts.
+pub fn search_exact(
+    queries: &VectorMatrix,
+    vectors: &VectorMatrix,
+    k: usize,
+    excluded: Option<&Csr>,
+    observer: &dyn Observer,
+) -> Result<ScoredCsr> {
+    let dim = vectors.dim();
+    assert_eq!(queries.dim(), dim, "queries are as long as vectors");
+    let n_vectors = u32::try_from(vectors.n_rows()).expect("vectors are counted in u32");
+    let mut found = ScoredCsr::new(n_vectors);
+    let (mut scores, mut rows, mut block) = (Vec::new(), Vec::new(), Vec::new());
+    for begin in (0..queries.n_rows()).step_by(QUERIES) {
+        if observer.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let n_queries = QUERIES.min(queries.n_rows() - begin);
+        let rows = widen(queries.rows(begin..begin + n_queries), &mut rows);
+        let mut best = vec![TopK::new(k); n_queries];
+        for first in (0..vectors.n_rows()).step_by(VECTORS) {
+            let n_block = VECTORS.min(vectors.n_rows() - first);
+            let block = widen(vectors.rows(first..first + n_block), &mut block);
+            scores.resize(n_queries * n_block, 0.0);
+            multiply(
+                Matrix::new(rows, n_queries, dim),
+                Matrix::new(block, n_block, dim).transposed(),
+                &mut scores,
+            );
+            best.par_iter_mut().zip(scores.par_chunks(n_block)).enumerate().for_each(
+                |(query, (best, scores))| {
+                    let excluded = excluded.map_or(&[][..], |pairs| pairs.row(begin + query));
+                    for (&score, vector) in scores.iter().zip(first as u32..) {
+                        if excluded.is_empty() || excluded.binary_search(&vector).is_err() {
+                            best.offer(vector, score);
+                        }
+                    }
+                },
+            );
+        }
+        for best in best {
+            found.push_row(&mut best.finish());
+        }
+    }
+    Ok(found)
+}
+
+/// Rows as f32, copied only where they are not.
+fn widen<'a>(rows: Vector<'a>, room: &'a mut Vec<f32>) -> &'a [f32] {
+    match rows {
+        Vector::F32(rows) => rows,
+        Vector::F16(half) => {
+            room.resize(half.len(), 0.0);
+            rows.copy_to(room);
+            room
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoder::VectorType;
+    use crate::metrics::top_k;
+    use crate::progress::Silent;
+
+    #[test]
+    fn exact_search_is_a_sort_of_all_scores() {
+        let number = |i: usize| ((i * 7919) % 1000) as f32 / 500.0 - 1.0;
+        let dim = 6;
+        let queries = VectorMatrix::from_f32((0..300 * dim).map(number).collect(), dim);
+        let mut vectors = VectorMatrix::zeros(2_500, dim, VectorType::F16);
+        for row in 0..2_500 {
+            let numbers: Vec<f32> = (0..dim).map(|i| number(row * 31 + i * 7 + 3)).collect();
+            vectors.set(row, &numbers);
+        }
+        let excluded = Csr::from_pairs(300, 2_500, vec![(0, 5), (299, 2_400)]);
+        let found = search_exact(&queries, &vectors, 10, Some(&excluded), &Silent).unwrap();
+        assert_eq!(found.n_rows(), 300);
+        for query in [0, 1, 255, 256, 299] {
+            let q = queries.row(query).to_vec();
+            let labels: Vec<u32> = (0..2_500).collect();
+            let score = |&label: &u32| -> f32 {
+                q.iter().zip(vectors.row(label as usize).to_vec()).map(|(a, b)| a * b).sum()
+            };
+            let scores: Vec<f32> = labels.iter().map(score).collect();
+            let mut best = Vec::new();
+            top_k(&labels, &scores, excluded.row(query), 10, &mut best);
+            let (_, found_scores) = found.row(query);
+            let mut found_scores = found_scores.to_vec();
+            found_scores.sort_unstable_by(|a, b| b.total_cmp(a));
+            for (found, (_, expected)) in found_scores.iter().zip(&best) {
+                assert!((found - expected).abs() < 1e-4, "query {query}");
+            }
+            assert_eq!(found_scores.len(), 10);
+        }
+    }
+
+    #[test]
+    fn no_vectors_and_no_queries_are_fine() {
+        let none = VectorMatrix::zeros(0, 4, VectorType::F32);
+        let some = VectorMatrix::zeros(3, 4, VectorType::F32);
+        assert_eq!(search_exact(&none, &some, 5, None, &Silent).unwrap().n_rows(), 0);
+        let found = search_exact(&some, &none, 5, None, &Silent).unwrap();
+        assert_eq!((found.n_rows(), found.row(2).0.len()), (3, 0));
+    }
+}

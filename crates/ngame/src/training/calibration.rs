@@ -1,0 +1,89 @@
+//! How long a run will take and how much memory, from a step or two on this machine.
+
+use std::time::Instant;
+
+use ngame_nn::{Dropout, Gradients, TrainingPass};
+use serde::{Deserialize, Serialize};
+
+use super::batch_texts::{BatchTexts, draw_positive};
+use super::config::{Embeddings, Mode, SamplerKind, TrainConfig};
+use super::corpus::Corpus;
+use crate::encoder::TextEncoder;
+
+/// The points of the batch that is timed.
+const TIMED_POINTS: usize = 128;
+
+/// What a run will take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    /// Seconds of an epoch, validation included.
+    pub seconds_per_epoch: f64,
+    /// Seconds of the run.
+    pub seconds: f64,
+    /// Tokens that an epoch trains on.
+    pub tokens_per_epoch: u64,
+    /// The most memory it takes, in bytes.
+    pub memory: u64,
+}
+
+/// Bytes for activations.
+pub(super) fn activation_budget(config: &TrainConfig) -> usize {
+    (config.run.memory * f64::from(1u32 << 30)) as usize
+}
+
+/// Times a step and counts tokens and bytes.
+pub(super) fn calibrate(corpus: &Corpus, encoder: &TextEncoder, config: &TrainConfig) -> Estimate {
+    let n_points = corpus.n_points();
+    // Points from all over the data, as a random batch has them.
+    let every = n_points.div_ceil(TIMED_POINTS).max(1);
+    let points: Vec<u32> = (0..n_points as u32).step_by(every).collect();
+    let mut texts = BatchTexts::new(corpus, config.mode);
+    texts.fill(corpus, &points, None, config.run.seed, 0);
+    let batch = texts.batch();
+    let model = encoder.encoder();
+    let mut gradients = Gradients::zeros(model.layout());
+    let mut pass = TrainingPass::new(activation_budget(config));
+    let mut vectors = vec![0.0; batch.n_texts() * model.dim()];
+    let mut seconds = f64::INFINITY;
+    for _ in 0..2 {
+        // The first pass also finds memory for its buffers.
+        let began = Instant::now();
+        let weights = encoder.parameters().values();
+        pass.forward(model, weights, batch, Dropout::Seed(1), &mut vectors);
+        pass.backward(model, weights, batch, Dropout::Seed(1), &vectors, &mut gradients);
+        seconds = began.elapsed().as_secs_f64().min(seconds);
+    }
+    let seconds_per_token = seconds / batch.n_tokens() as f64;
+    let mut tokens_per_epoch: u64 =
+        corpus.point_text.iter().map(|&text| corpus.n_tokens(text) as u64).sum();
+    if config.mode == Mode::Modular {
+        for point in 0..n_points as u32 {
+            let positive = draw_positive(corpus, point, config.run.seed, 0);
+            tokens_per_epoch += corpus.n_tokens(positive) as u64;
+        }
+        if config.batching.sampler == SamplerKind::Ann {
+            let mean = tokens_per_epoch / (2 * n_points as u64).max(1);
+            tokens_per_epoch += mean * (n_points * config.batching.ann_negatives) as u64;
+        }
+    }
+    // Going forward alone takes about a third of going there and back.
+    let label_tokens: u64 =
+        (0..corpus.n_label_texts as u32).map(|text| corpus.n_tokens(text) as u64).sum();
+    let held_out: u64 = corpus.held_out.text.iter().map(|&text| corpus.n_tokens(text) as u64).sum();
+    let mut forward_tokens = (label_tokens + held_out) as f64 / config.validation.every as f64;
+    if config.batching.embeddings == Embeddings::Recomputed {
+        forward_tokens += tokens_per_epoch as f64 / 2.0 / config.batching.refresh as f64;
+    }
+    let seconds_per_epoch = seconds_per_token * (tokens_per_epoch as f64 + forward_tokens / 3.0);
+    let n_parameters = model.layout().len() as u64;
+    let captured = (n_points * model.dim() * 2) as u64;
+    let labels = ((corpus.n_label_texts + corpus.label_text.len()) * model.dim() * 4) as u64;
+    // Weights, their gradients and two moments; the packed weights of a validation.
+    let memory = 20 * n_parameters
+        + activation_budget(config) as u64
+        + captured
+        + labels
+        + corpus.tokens.memory();
+    Estimate { seconds_per_epoch, seconds: 0.0, tokens_per_epoch, memory }
+}

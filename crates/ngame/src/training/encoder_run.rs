@@ -1,0 +1,499 @@
+//! The run of M1: epochs of batches, with mining before and validation after, and checkpoints on the
+//! way.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ngame_nn::{Decay, Schedule};
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint::{self, Arrays, Checkpoint};
+use super::config::{Embeddings, RateDecay};
+use super::corpus::Corpus;
+use super::encoder_step::{EncoderStep, StepAt, StepReport, wants_classifiers};
+use super::metrics_log::MetricsLog;
+use super::plan::TrainPlan;
+use super::run_folder::RunFolder;
+use super::validation::{Quiet, Retrieval, label_vectors, validate};
+use crate::batching::{Batches, Clusters, Mined, NegativeLists, Sampler, Views, Wants};
+use crate::data::Dataset;
+use crate::encoder::{Existing, Precision, TextEncoder, Vector, VectorMatrix, VectorType};
+use crate::folder_aside::FolderAside;
+use crate::progress::{Event, Observer, StepProgress, ValidationProgress};
+use crate::{Error, Result};
+
+/// A loss beyond this is no longer going anywhere.
+const EXPLODED: f64 = 1e6;
+
+/// What a finished run leaves.
+#[derive(Debug)]
+pub struct Trained {
+    /// The best encoder.
+    pub encoder: TextEncoder,
+    /// What it reaches on the held-out points, if there are any.
+    pub best: Option<Retrieval>,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// Seconds of mining.
+    pub mining_seconds: f64,
+}
+
+/// Where a run stands, but for the arrays.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct State {
+    epoch: usize,
+    /// The next batch of the epoch.
+    batch: usize,
+    /// Steps done.
+    step: u64,
+    seconds: f64,
+    mining_seconds: f64,
+    validation_seconds: f64,
+    best: Option<Best>,
+    mined: Option<MinedShape>,
+    /// Whether captured vectors are those of a whole epoch.
+    captured: bool,
+    n_optimiser_steps: u64,
+    n_classifier_steps: u64,
+}
+
+/// The best encoder so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Best {
+    step: u64,
+    value: f64,
+    precision_1: f64,
+    precision_5: f64,
+    recall_100: f64,
+}
+
+/// What was mined, but for the arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct MinedShape {
+    n_clusters: usize,
+    cluster_size: usize,
+    negatives: Option<usize>,
+}
+
+/// A run under way.
+struct Run<'a> {
+    plan: &'a TrainPlan,
+    corpus: &'a Corpus,
+    folder: &'a RunFolder,
+    observer: &'a dyn Observer,
+    sampler: Box<dyn Sampler>,
+    schedule: Schedule,
+    encoder: TextEncoder,
+    step: EncoderStep,
+    state: State,
+    mined: Option<Mined>,
+    captured: Option<VectorMatrix>, // (points, dim)
+    log: MetricsLog,
+    saved: Instant,
+}
+
+/// Begins the run of a plan, and does it to the end: the model folder is there when it returns.
+pub fn train(
+    plan: &TrainPlan,
+    corpus: &Corpus,
+    encoder: TextEncoder,
+    model: &Path,
+    existing: Existing,
+    observer: &dyn Observer,
+) -> Result<Trained> {
+    // Asked before hours of work, and not after them.
+    drop(FolderAside::create(model, existing, "plan.toml")?);
+    let folder = RunFolder::of(model);
+    folder.begin(plan, &encoder)?;
+    run(plan, corpus, encoder, &folder, model, existing, observer)
+}
+
+impl RunFolder {
+    /// Goes on with the run that was begun here.
+    pub fn resume(
+        &self,
+        dataset: &Dataset,
+        model: &Path,
+        existing: Existing,
+        observer: &dyn Observer,
+    ) -> Result<Trained> {
+        let plan = self.plan()?;
+        let max_tokens = plan.config.encoder.max_tokens;
+        let mut encoder = TextEncoder::load(&self.start_folder())?;
+        if let Some(max_tokens) = max_tokens {
+            encoder = encoder.with_max_tokens(max_tokens)?;
+        }
+        let corpus = plan.corpus(dataset, &encoder, observer)?;
+        run(&plan, &corpus, encoder, self, model, existing, observer)
+    }
+}
+
+fn run(
+    plan: &TrainPlan,
+    corpus: &Corpus,
+    encoder: TextEncoder,
+    folder: &RunFolder,
+    model: &Path,
+    existing: Existing,
+    observer: &dyn Observer,
+) -> Result<Trained> {
+    let mut run = Run::new(plan, corpus, encoder, folder, observer)?;
+    match run.complete() {
+        Err(Error::Cancelled) => {
+            run.save()?;
+            return Err(Error::Cancelled);
+        }
+        result => result?,
+    }
+    run.finish(model, existing)
+}
+
+impl<'a> Run<'a> {
+    /// From the last checkpoint, or from the start.
+    fn new(
+        plan: &'a TrainPlan,
+        corpus: &'a Corpus,
+        encoder: TextEncoder,
+        folder: &'a RunFolder,
+        observer: &'a dyn Observer,
+    ) -> Result<Self> {
+        let config = &plan.config;
+        let sampler = plan.sampler();
+        let schedule = Schedule {
+            peak: config.optimiser.learning_rate.unwrap_or(1e-4) as f32,
+            n_warmup_steps: plan.n_warmup_steps,
+            n_steps: plan.n_steps,
+            decay: match config.optimiser.decay {
+                RateDecay::Constant => Decay::Constant,
+                RateDecay::Linear => Decay::Linear,
+                RateDecay::Cosine => Decay::Cosine,
+            },
+        };
+        let classifiers = match wants_classifiers(config) {
+            true => {
+                let labels =
+                    label_vectors(corpus, &encoder.embedder(Precision::F32), &Quiet(observer))?;
+                Some(labels.all().to_vec())
+            }
+            false => None,
+        };
+        let step = EncoderStep::new(corpus, &encoder, config, classifiers);
+        let looks_again = (1..plan.n_epochs()).any(|epoch| {
+            matches!(sampler.wants(epoch), Some(Wants::Points | Wants::PointsAndLabels))
+        });
+        let captures = looks_again && config.batching.embeddings == Embeddings::Captured;
+        let captured = captures
+            .then(|| VectorMatrix::zeros(corpus.n_points(), encoder.dim(), VectorType::F16));
+        let checkpoint = checkpoint::read_newest::<State>(folder)?;
+        let at = checkpoint.as_ref().map_or(0, |(found, _)| found.state.step);
+        let mut run = Self {
+            plan,
+            corpus,
+            folder,
+            observer,
+            sampler,
+            schedule,
+            encoder,
+            step,
+            state: State::default(),
+            mined: None,
+            captured,
+            log: MetricsLog::open(&folder.metrics(), at)?,
+            saved: Instant::now(),
+        };
+        if let Some((checkpoint, problem)) = checkpoint {
+            if let Some(problem) = problem {
+                let note = format!("going on from the checkpoint before, because {problem}");
+                observer.event(Event::Note(&note));
+            }
+            run.restore(checkpoint)?;
+        }
+        Ok(run)
+    }
+
+    fn complete(&mut self) -> Result<()> {
+        while self.state.epoch < self.plan.n_epochs() {
+            if self.state.batch == 0 {
+                self.mine()?;
+            }
+            self.epoch()?;
+            self.state.epoch += 1;
+            self.state.batch = 0;
+            self.state.captured = self.captured.is_some();
+            let last = self.state.epoch == self.plan.n_epochs();
+            let due = self.state.epoch.is_multiple_of(self.plan.config.validation.every);
+            if (due || last) && !self.corpus.held_out.text.is_empty() {
+                self.validate()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The batches of an epoch that are still to be done.
+    fn epoch(&mut self) -> Result<()> {
+        let mined = self.mined.as_ref().expect("an epoch is mined for");
+        let (size, seed) = (mined.cluster_size, self.plan.config.run.seed);
+        let batches =
+            Batches::draw(&mined.clusters, size, self.plan.batch_size(), seed, self.state.epoch);
+        while self.state.batch < batches.len() {
+            if self.observer.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let points = batches.get(self.state.batch);
+            let learning_rate = self.schedule.rate(self.state.step);
+            let at = StepAt { epoch: self.state.epoch, step: self.state.step, learning_rate };
+            let negatives = self.mined.as_ref().and_then(|mined| mined.negatives.as_ref());
+            let began = Instant::now();
+            let report = self.step.run(self.corpus, &mut self.encoder, points, negatives, at);
+            self.check(&report)?;
+            if let Some(captured) = &mut self.captured {
+                let vectors = self.step.point_vectors().chunks_exact(self.encoder.dim());
+                for (&point, vector) in points.iter().zip(vectors) {
+                    captured.set(point as usize, vector);
+                }
+            }
+            let seconds = began.elapsed().as_secs_f64();
+            self.state.seconds += seconds;
+            self.state.batch += 1;
+            self.state.step += 1;
+            self.tell(&report, learning_rate, seconds)?;
+            let interval = Duration::from_secs_f64(60.0 * self.plan.config.run.checkpoint);
+            if self.saved.elapsed() >= interval {
+                self.save()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the sampler look, where it wants to.
+    fn mine(&mut self) -> Result<()> {
+        let epoch = self.state.epoch;
+        let Some(wants) = self.sampler.wants(epoch) else { return Ok(()) };
+        let began = Instant::now();
+        let quiet = Quiet(self.observer);
+        let fresh = match wants {
+            Wants::Nothing => None,
+            _ if self.state.captured => None,
+            _ => Some(self.encoder.embedder(Precision::F32).embed_some(
+                &self.corpus.tokens,
+                &self.corpus.point_text,
+                VectorType::F16,
+                &quiet,
+            )?),
+        };
+        let labels = match wants {
+            Wants::PointsAndLabels => {
+                let embedder = self.encoder.embedder(Precision::F32);
+                let texts = self.corpus.target_texts();
+                Some(embedder.embed_some(&self.corpus.tokens, &texts, VectorType::F32, &quiet)?)
+            }
+            _ => None,
+        };
+        let views = Views {
+            n_points: self.corpus.n_points(),
+            points: fresh.as_ref().or(self.captured.as_ref()),
+            labels: labels.as_ref(),
+            not_negative: &self.corpus.not_negative,
+        };
+        self.mined = Some(self.sampler.mine(epoch, &views)?);
+        self.state.mining_seconds += began.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// Tries the encoder on held-out points and keeps it if it is the best so far.
+    fn validate(&mut self) -> Result<()> {
+        let began = Instant::now();
+        let quiet = Quiet(self.observer);
+        let embedder = self.encoder.embedder(Precision::F32);
+        let labels = match &self.step.classifiers {
+            None => label_vectors(self.corpus, &embedder, &quiet)?,
+            Some(table) => VectorMatrix::from_f32(table.values().to_vec(), self.encoder.dim()),
+        };
+        let found = validate(self.corpus, &embedder, &labels, &quiet)?;
+        let value = found.get(self.plan.config.validation.metric);
+        let is_best = self.state.best.is_none_or(|best| value > best.value);
+        let Retrieval { precision_1, precision_5, recall_100 } = found;
+        if is_best {
+            let step = self.state.step;
+            let weights = bytemuck::cast_slice(self.encoder.parameters().values());
+            checkpoint::write(&self.folder.best(), &step, &vec![("parameters", weights)])?;
+            self.state.best = Some(Best { step, value, precision_1, precision_5, recall_100 });
+        }
+        self.state.validation_seconds += began.elapsed().as_secs_f64();
+        let progress = ValidationProgress {
+            epoch: self.state.epoch,
+            step: self.state.step,
+            precision_1,
+            precision_5,
+            recall_100,
+            is_best,
+            seconds: self.state.seconds,
+        };
+        self.log.add("validation", &progress)?;
+        self.observer.event(Event::Validated(&progress));
+        Ok(())
+    }
+
+    /// Stops where the loss or the gradient is no longer a number.
+    fn check(&self, report: &StepReport) -> Result<()> {
+        let loss = report.loss.loss;
+        let found = if !loss.is_finite() || loss > EXPLODED {
+            format!("the loss is {loss}")
+        } else if !report.gradient.is_finite() {
+            format!("the gradient's length is {}", report.gradient)
+        } else {
+            return Ok(());
+        };
+        Err(Error::Diverged { epoch: self.state.epoch + 1, step: self.state.step + 1, found })
+    }
+
+    fn tell(&mut self, report: &StepReport, learning_rate: f32, seconds: f64) -> Result<()> {
+        let StepReport { loss, n_tokens, gradient } = *report;
+        let State { step, epoch, .. } = self.state;
+        let spent = self.state.seconds + self.state.mining_seconds + self.state.validation_seconds;
+        let share = |part: f64| part / loss.n_negatives.max(1) as f64;
+        let progress = StepProgress {
+            epoch: epoch + 1,
+            n_epochs: self.plan.n_epochs(),
+            step,
+            n_steps: self.plan.n_steps,
+            loss: loss.loss,
+            active: share(loss.n_active as f64),
+            hardness: share(loss.negative_scores),
+            cluster_size: self.mined.as_ref().map_or(1, |mined| mined.cluster_size),
+            learning_rate: learning_rate.into(),
+            gradient: gradient.into(),
+            tokens_per_second: n_tokens as f64 / seconds.max(1e-9),
+            seconds: self.state.seconds,
+            mining_seconds: self.state.mining_seconds,
+            seconds_left: spent / step as f64
+                * (self.plan.n_steps - step.min(self.plan.n_steps)) as f64,
+        };
+        self.log.add("step", &progress)?;
+        self.observer.event(Event::Step(&progress));
+        Ok(())
+    }
+
+    /// Writes a checkpoint.
+    fn save(&mut self) -> Result<()> {
+        let mut state = self.state.clone();
+        state.n_optimiser_steps = self.step.optimiser.n_steps();
+        state.mined = self.mined.as_ref().map(|mined| MinedShape {
+            n_clusters: mined.clusters.n_clusters(),
+            cluster_size: mined.cluster_size,
+            negatives: mined.negatives.as_ref().map(NegativeLists::each),
+        });
+        let (first, second) = self.step.optimiser.moments();
+        let mut arrays: Arrays<'_> = vec![
+            ("parameters", bytemuck::cast_slice(self.encoder.parameters().values())),
+            ("first_moments", bytemuck::cast_slice(first)),
+            ("second_moments", bytemuck::cast_slice(second)),
+        ];
+        if let Some(mined) = &self.mined {
+            arrays.push(("clusters", bytemuck::cast_slice(mined.clusters.order())));
+            if let Some(negatives) = &mined.negatives {
+                arrays.push(("negatives", bytemuck::cast_slice(negatives.labels())));
+            }
+        }
+        if let Some(Vector::F16(numbers)) = self.captured.as_ref().map(VectorMatrix::all) {
+            arrays.push(("captured", bytemuck::cast_slice(numbers)));
+        }
+        if let Some(table) = &self.step.classifiers {
+            state.n_classifier_steps = table.optimiser().n_steps();
+            let (first, second) = table.optimiser().moments();
+            arrays.push(("classifiers", bytemuck::cast_slice(table.values())));
+            arrays.push(("classifiers_first_moments", bytemuck::cast_slice(first)));
+            arrays.push(("classifiers_second_moments", bytemuck::cast_slice(second)));
+        }
+        checkpoint::write_newest(self.folder, &state, &arrays)?;
+        self.saved = Instant::now();
+        Ok(())
+    }
+
+    /// Takes up a checkpoint.
+    fn restore(&mut self, checkpoint: Checkpoint<State>) -> Result<()> {
+        let other = || Error::Setting {
+            setting: "--resume".to_owned(),
+            problem: "the checkpoint belongs to another plan; begin anew with --force".to_owned(),
+        };
+        let state = checkpoint.state.clone();
+        let (_, parameters) = self.encoder.parts_mut();
+        let len = parameters.values().len();
+        let floats = |name: &str, len: usize| {
+            checkpoint.array::<f32>(name).filter(|found| found.len() == len).ok_or_else(other)
+        };
+        parameters.values_mut().copy_from_slice(&floats("parameters", len)?);
+        self.step.optimiser.restore(
+            state.n_optimiser_steps,
+            &floats("first_moments", len)?,
+            &floats("second_moments", len)?,
+        );
+        if let Some(table) = &mut self.step.classifiers {
+            let len = table.values().len();
+            table.values_mut().copy_from_slice(&floats("classifiers", len)?);
+            table.restore(
+                state.n_classifier_steps,
+                &floats("classifiers_first_moments", len)?,
+                &floats("classifiers_second_moments", len)?,
+            );
+        }
+        if let Some(shape) = state.mined {
+            let n_points = self.corpus.n_points();
+            let order = checkpoint.array::<u32>("clusters").filter(|all| all.len() == n_points);
+            let negatives = match shape.negatives {
+                None => None,
+                Some(each) => {
+                    let labels = checkpoint.array::<u32>("negatives");
+                    let labels = labels.filter(|all| all.len() == n_points * each);
+                    Some(NegativeLists::new(labels.ok_or_else(other)?, each))
+                }
+            };
+            self.mined = Some(Mined {
+                clusters: Clusters::new(order.ok_or_else(other)?, shape.n_clusters),
+                cluster_size: shape.cluster_size,
+                negatives,
+            });
+        }
+        if let Some(captured) = &mut self.captured {
+            let (rows, dim) = (captured.n_rows(), captured.dim());
+            let numbers =
+                checkpoint.array("captured").filter(|numbers| numbers.len() == rows * dim);
+            *captured = VectorMatrix::from_f16(numbers.ok_or_else(other)?, dim);
+        }
+        self.state = state;
+        Ok(())
+    }
+
+    /// Writes the model folder, with the best encoder and the last, and removes the run folder.
+    fn finish(mut self, model: &Path, existing: Existing) -> Result<Trained> {
+        let aside = FolderAside::create(model, existing, "plan.toml")?;
+        let best = self.state.best;
+        if best.is_some_and(|best| best.step != self.state.step) {
+            self.encoder.write(&aside, "encoder-last/")?;
+            let found = checkpoint::read::<u64>(&self.folder.best())?;
+            let (_, parameters) = self.encoder.parts_mut();
+            let weights = found.array::<f32>("parameters").unwrap_or_default();
+            assert_eq!(weights.len(), parameters.values().len(), "the best of this run");
+            parameters.values_mut().copy_from_slice(&weights);
+        }
+        self.encoder.write(&aside, "encoder/")?;
+        let plan = self.plan.to_toml();
+        aside.write("plan.toml", |output| output.write_all(plan.as_bytes()))?;
+        let metrics = self.folder.metrics();
+        let lines = std::fs::read(&metrics).map_err(|source| Error::io("read", metrics, source))?;
+        aside.write("metrics.jsonl", |output| output.write_all(&lines))?;
+        aside.finish()?;
+        self.folder.remove()?;
+        Ok(Trained {
+            encoder: self.encoder,
+            best: best.map(|best| Retrieval {
+                precision_1: best.precision_1,
+                precision_5: best.precision_5,
+                recall_100: best.recall_100,
+            }),
+            seconds: self.state.seconds,
+            mining_seconds: self.state.mining_seconds,
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! From a data set to a trained encoder: what was asked becomes a plan, and the plan a run.
+//!
+//! ```text
+//! preset < file < --set < flags ──> TrainConfig ──┐
+//! Dataset ──> Corpus (distinct texts, tokens) ────┼──> TrainPlan ──> run ──> encoder folder
+//! the encoder to start from ──────────────────────┘      ^            │
+//!                                                    checkpoints <────┘
+//! ```
+//!
+//! - [`TrainConfig`] is what was asked, with every field documented; fields left open are chosen by
+//!   [`TrainPlan::new`], which looks at the data and says why.
+//! - [`train`] does what a plan says, in a run folder beside the model to be; a run that was stopped
+//!   goes on from its last checkpoint and ends with the same bytes.
+
+mod batch_texts;
+mod calibration;
+mod checkpoint;
+mod config;
+mod corpus;
+mod encoder_run;
+mod encoder_step;
+mod metrics_log;
+mod plan;
+mod preset;
+mod run_folder;
+mod start;
+mod validation;
+
+pub use calibration::Estimate;
+pub use config::{
+    BatchingConfig, Embeddings, EncoderConfig, LossConfig, LossKind, Mode, Negatives,
+    OptimiserConfig, RateDecay, RunConfig, SamplerKind, TrainConfig, ValidationConfig,
+    ValidationMetric, config_from, parse_setting,
+};
+pub use corpus::Corpus;
+pub use encoder_run::{Trained, train};
+pub use plan::{Choice, DataFacts, TrainPlan};
+pub use preset::Preset;
+pub use run_folder::RunFolder;
+pub use start::start_encoder;
+pub use validation::Retrieval;

@@ -1,0 +1,263 @@
+//! What will be done: every number fixed, with the reason for those that were left open.
+
+use serde::{Deserialize, Serialize};
+
+use super::calibration::{Estimate, calibrate};
+use super::config::{Mode, SamplerKind, TrainConfig};
+use super::corpus::{Corpus, CorpusOptions, DistinctTexts};
+use crate::Result;
+use crate::batching::{
+    Ann, Batches, Curriculum, KMeansOptions, Ngame, Random, Sampler, StaticClusters,
+};
+use crate::data::Dataset;
+use crate::encoder::TextEncoder;
+use crate::index::HnswOptions;
+use crate::progress::{Event, Observer, Silent};
+use crate::random::mix;
+use crate::tokens::tokenize;
+
+/// Texts that are looked at for their length.
+const MEASURED_TEXTS: usize = 4_096;
+
+/// The most epochs that are chosen for a user: beyond, little is gained.
+const MOST_EPOCHS: usize = 40;
+
+/// A config with every field fixed, and what follows from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainPlan {
+    /// The threads. Another number gives other last digits.
+    pub threads: usize,
+    /// The steps of the run.
+    pub n_steps: u64,
+    /// Those in which the learning rate rises.
+    pub n_warmup_steps: u64,
+    /// The points of a cluster in every epoch.
+    pub cluster_sizes: Vec<usize>,
+    /// What it will take.
+    pub estimate: Estimate,
+    /// What it is made for.
+    pub data: DataFacts,
+    /// All settings.
+    pub config: TrainConfig,
+    /// What was left open, and how it was decided.
+    #[serde(default)]
+    pub choices: Vec<Choice>,
+}
+
+/// What a plan is made for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataFacts {
+    /// Training points, label texts included where they are points.
+    pub n_points: usize,
+    /// Points held out.
+    pub n_held_out: usize,
+    /// Labels.
+    pub n_labels: usize,
+    /// Pairs of training points and targets.
+    pub n_pairs: u64,
+    /// A digest of all texts and pairs.
+    pub digest: String,
+}
+
+/// A setting that was left open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// Its name.
+    pub setting: String,
+    /// What was chosen.
+    pub value: String,
+    /// Why.
+    pub why: String,
+}
+
+impl TrainPlan {
+    /// Fixes what a config leaves open, by looking at the data and at how fast the machine is.
+    pub fn new(
+        dataset: &Dataset,
+        mut config: TrainConfig,
+        encoder: TextEncoder,
+        observer: &dyn Observer,
+    ) -> Result<(Self, Corpus, TextEncoder)> {
+        config.check()?;
+        let mut choices = Vec::new();
+        let mut choose = |setting: &str, value: String, why: String| {
+            choices.push(Choice { setting: setting.to_owned(), value, why });
+        };
+        let is_bag = config.encoder.start == "bag";
+        let distinct = DistinctTexts::new(dataset);
+        let max_tokens = match config.encoder.max_tokens {
+            Some(max_tokens) => max_tokens,
+            None => {
+                let (chosen, why) = choose_max_tokens(&distinct, &encoder, is_bag)?;
+                choose("encoder.max_tokens", chosen.to_string(), why);
+                chosen
+            }
+        };
+        config.encoder.max_tokens = Some(max_tokens);
+        let encoder = encoder.with_max_tokens(max_tokens)?;
+        let n_train = dataset.train.n_points();
+        config.validation.points.get_or_insert_with(|| match &dataset.valid {
+            Some(valid) => valid.n_points(),
+            None => {
+                let n = (n_train / 20).max(100).min(n_train / 5).min(10_000);
+                let why = format!("a twentieth of {n_train} points, at least 100, at most 10,000");
+                choose("validation.points", n.to_string(), why);
+                n
+            }
+        });
+        let corpus = make_corpus(dataset, distinct, &encoder, &config, observer)?;
+        let n_points = corpus.n_points();
+        config.batching.batch_size.get_or_insert_with(|| {
+            let most = if is_bag { 512 } else { 256 };
+            let n = (n_points / 20).next_power_of_two().clamp(32, most);
+            let why =
+                "about 20 steps an epoch or more; smaller batches make more of them".to_owned();
+            choose("batching.batch_size", n.to_string(), why);
+            n
+        });
+        config.optimiser.learning_rate.get_or_insert_with(|| {
+            let (rate, why) = match is_bag {
+                true => (5e-3, "a bag starts from nothing and takes large steps"),
+                false => (2e-4, "what the authors use for a pretrained encoder"),
+            };
+            choose("optimiser.learning_rate", rate.to_string(), why.to_owned());
+            rate
+        });
+        observer.event(Event::Started { task: "measuring the machine", total: None, unit: "" });
+        let mut estimate = calibrate(&corpus, &encoder, &config);
+        observer.event(Event::Finished);
+        let n_epochs = *config.run.epochs.get_or_insert_with(|| {
+            let minutes = config.run.minutes;
+            let fit = (60.0 * minutes / estimate.seconds_per_epoch.max(1e-9)) as usize;
+            let n = fit.clamp(1, if is_bag { MOST_EPOCHS } else { MOST_EPOCHS / 2 });
+            let why = format!(
+                "an epoch takes about {:.1} s here, and run.minutes is {minutes}",
+                estimate.seconds_per_epoch
+            );
+            choose("run.epochs", n.to_string(), why);
+            n
+        });
+        estimate.seconds = estimate.seconds_per_epoch * n_epochs as f64;
+        let mut plan = Self {
+            threads: rayon::current_num_threads(),
+            n_steps: 0,
+            n_warmup_steps: 0,
+            cluster_sizes: Vec::new(),
+            estimate,
+            data: DataFacts {
+                n_points,
+                n_held_out: corpus.held_out.text.len(),
+                n_labels: dataset.n_labels(),
+                n_pairs: corpus.positives.n_pairs(),
+                digest: corpus.digest.clone(),
+            },
+            config,
+            choices,
+        };
+        let sampler = plan.sampler();
+        plan.cluster_sizes = (0..n_epochs).map(|epoch| sampler.cluster_size(epoch)).collect();
+        plan.n_steps = plan.cluster_sizes.iter().map(|&size| plan.n_batches(size) as u64).sum();
+        plan.n_warmup_steps = (plan.n_steps as f64 * plan.config.optimiser.warmup).round() as u64;
+        Ok((plan, corpus, encoder))
+    }
+
+    /// The corpus of a plan that was made before.
+    pub(super) fn corpus(
+        &self,
+        dataset: &Dataset,
+        encoder: &TextEncoder,
+        observer: &dyn Observer,
+    ) -> Result<Corpus> {
+        let distinct = DistinctTexts::new(dataset);
+        let corpus = make_corpus(dataset, distinct, encoder, &self.config, observer)?;
+        corpus.check_digest(&self.data.digest)?;
+        Ok(corpus)
+    }
+
+    /// The sampler.
+    pub fn sampler(&self) -> Box<dyn Sampler> {
+        let batching = &self.config.batching;
+        let curriculum = Curriculum {
+            start: batching.cluster_start,
+            doublings: batching.cluster_doublings.clone(),
+            most: batching.cluster_most,
+        };
+        let n_epochs = self.n_epochs();
+        let kmeans = KMeansOptions { seed: mix(self.config.run.seed, &[5]), ..Default::default() };
+        match batching.sampler {
+            SamplerKind::Random => Box::new(Random),
+            SamplerKind::Ngame => {
+                Box::new(Ngame { curriculum, refresh: batching.refresh, n_epochs, kmeans })
+            }
+            // Static clusters have from the beginning the size that growing ones reach.
+            SamplerKind::Static => {
+                let cluster_size = curriculum.cluster_size(n_epochs, n_epochs);
+                Box::new(StaticClusters { cluster_size, kmeans })
+            }
+            SamplerKind::Ann => Box::new(Ann {
+                negatives: batching.ann_negatives,
+                refresh: batching.refresh,
+                index: HnswOptions::default(),
+            }),
+        }
+    }
+
+    /// The epochs of the run.
+    pub fn n_epochs(&self) -> usize {
+        self.config.run.epochs.unwrap_or(1)
+    }
+
+    /// The points of a batch.
+    pub fn batch_size(&self) -> usize {
+        self.config.batching.batch_size.unwrap_or(2)
+    }
+
+    /// The batches of an epoch with clusters of this size.
+    pub(super) fn n_batches(&self, cluster_size: usize) -> usize {
+        Batches::count(self.data.n_points, cluster_size, self.batch_size())
+    }
+
+    /// As it is written to a file.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a plan is numbers and names")
+    }
+}
+
+fn make_corpus(
+    dataset: &Dataset,
+    distinct: DistinctTexts,
+    encoder: &TextEncoder,
+    config: &TrainConfig,
+    observer: &dyn Observer,
+) -> Result<Corpus> {
+    let options = CorpusOptions {
+        mode: config.mode,
+        max_tokens: encoder.max_tokens(),
+        n_held_out: config.validation.points.unwrap_or(0),
+        label_points: config.batching.label_points && config.mode == Mode::Modular,
+        seed: config.run.seed,
+    };
+    Corpus::new(dataset, distinct, encoder.tokenizer(), options, observer)
+}
+
+/// Most texts whole, the longest few cut.
+fn choose_max_tokens(
+    distinct: &DistinctTexts,
+    encoder: &TextEncoder,
+    is_bag: bool,
+) -> Result<(usize, String)> {
+    let texts = &distinct.texts;
+    let every = texts.len().div_ceil(MEASURED_TEXTS).max(1);
+    let sample: Vec<u32> = (0..texts.len() as u32).step_by(every).collect();
+    let longest = encoder.max_tokens();
+    let store = tokenize(&texts.select(&sample), encoder.tokenizer(), longest, &Silent)?;
+    let mut lengths: Vec<usize> = (0..store.n_texts()).map(|text| store.len(text)).collect();
+    lengths.sort_unstable();
+    let (share, most) = if is_bag { (0.99, longest) } else { (0.95, 128) };
+    let at = (lengths.len() as f64 * share) as usize;
+    let length = lengths.get(at.min(lengths.len().saturating_sub(1))).copied().unwrap_or(1);
+    let chosen = length.next_multiple_of(8).max(16).min(most).min(longest);
+    Ok((chosen, format!("{:.0} % of the texts have at most {length} tokens", share * 100.0)))
+}

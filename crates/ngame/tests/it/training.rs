@@ -1,0 +1,227 @@
+//! Encoders trained, stopped and gone on with.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use ngame::Error;
+use ngame::data::{Dataset, ReadOptions};
+use ngame::encoder::{Existing, TextEncoder};
+use ngame::progress::{Event, Observer, Silent, StepProgress, ValidationProgress};
+use ngame::training::{
+    Corpus, RunFolder, TrainConfig, TrainPlan, config_from, parse_setting, start_encoder, train,
+};
+
+fn sample() -> Dataset {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/debian-small");
+    Dataset::read(&folder, &ReadOptions::default(), &Silent).unwrap()
+}
+
+/// A small run, saved after every step, with some settings on top.
+fn config(settings: &[&str]) -> TrainConfig {
+    let small = [
+        "encoder.dim=32",
+        "encoder.vocabulary=2000",
+        "encoder.max_tokens=24",
+        "batching.batch_size=200",
+        "batching.cluster_start=4",
+        "batching.cluster_doublings=[0.4]",
+        "batching.refresh=2",
+        "run.epochs=4",
+        "run.checkpoint=0",
+    ];
+    let settings: Vec<_> =
+        small.iter().chain(settings).map(|setting| parse_setting(setting).unwrap()).collect();
+    config_from(None, None, &settings).unwrap()
+}
+
+fn plan(dataset: &Dataset, settings: &[&str]) -> (TrainPlan, Corpus, TextEncoder) {
+    let config = config(settings);
+    let encoder = start_encoder(dataset, &config.encoder, 0, &Silent).unwrap();
+    TrainPlan::new(dataset, config, encoder, &Silent).unwrap()
+}
+
+/// Hears everything, and asks for a stop after so many steps.
+#[derive(Default)]
+struct Listener {
+    stop_after: Option<u64>,
+    steps: Mutex<Vec<StepProgress>>,
+    validations: Mutex<Vec<ValidationProgress>>,
+    notes: Mutex<Vec<String>>,
+}
+
+impl Observer for Listener {
+    fn event(&self, event: Event<'_>) {
+        match event {
+            Event::Step(step) => self.steps.lock().unwrap().push(step.clone()),
+            Event::Validated(found) => self.validations.lock().unwrap().push(found.clone()),
+            Event::Note(note) => self.notes.lock().unwrap().push(note.to_owned()),
+            _ => {}
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.stop_after.is_some_and(|most| self.steps.lock().unwrap().len() as u64 >= most)
+    }
+}
+
+/// Trains from the beginning to the end, and returns what was heard.
+fn straight(dataset: &Dataset, settings: &[&str], model: &Path) -> Listener {
+    let (plan, corpus, encoder) = plan(dataset, settings);
+    let listener = Listener::default();
+    train(&plan, &corpus, encoder, model, Existing::Keep, &listener).unwrap();
+    listener
+}
+
+/// Trains the same, but stops after every `stride` steps and goes on.
+fn with_stops(dataset: &Dataset, settings: &[&str], model: &Path, stride: u64) {
+    let (plan, corpus, encoder) = plan(dataset, settings);
+    let stopping = || Listener { stop_after: Some(stride), ..Default::default() };
+    let result = train(&plan, &corpus, encoder, model, Existing::Keep, &stopping());
+    assert!(matches!(result, Err(Error::Cancelled)), "{result:?}");
+    let folder = RunFolder::of(model);
+    let mut n_stops = 1;
+    loop {
+        assert!(!model.exists() && folder.is_begun());
+        match folder.resume(dataset, model, Existing::Keep, &stopping()) {
+            Err(Error::Cancelled) => n_stops += 1,
+            result => break drop(result.unwrap()),
+        }
+        assert!(n_stops < 100, "it never ends");
+    }
+    assert!(n_stops > 2, "{n_stops}");
+}
+
+fn weights(model: &Path) -> Vec<u8> {
+    std::fs::read(model.join("encoder/model.safetensors")).unwrap()
+}
+
+#[test]
+fn training_learns_and_leaves_a_model_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dataset, model) = (sample(), folder.path().join("model"));
+    let heard = straight(&dataset, &["run.epochs=8"], &model);
+    let steps = heard.steps.into_inner().unwrap();
+    let (first, last) = (&steps[0], &steps[steps.len() - 1]);
+    assert_eq!((last.step, last.n_steps as usize), (last.n_steps, steps.len()));
+    assert!(last.loss < 0.7 * first.loss, "from {} to {}", first.loss, last.loss);
+    assert_eq!((first.cluster_size, last.cluster_size), (4, 8));
+    let validations = heard.validations.into_inner().unwrap();
+    assert_eq!(validations.len(), 8);
+    let best = validations.iter().map(|found| found.precision_5).fold(0.0, f64::max);
+    assert!(best > 1.3 * validations[0].precision_5, "{validations:?}");
+    assert!(validations[7].recall_100 > 0.3, "{validations:?}");
+    let lines = std::fs::read_to_string(model.join("metrics.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), steps.len() + 8);
+    assert!(model.join("plan.toml").exists());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no run folder is left");
+    let encoder = TextEncoder::load(&model.join("encoder")).unwrap();
+    assert_eq!((encoder.dim(), encoder.max_tokens()), (32, 24));
+}
+
+#[test]
+fn a_run_with_stops_ends_with_the_same_bytes() {
+    let dataset = sample();
+    for settings in [
+        &["batching.sampler=ngame"][..],
+        &["batching.sampler=ngame", "batching.embeddings=recomputed", "batching.hardest=0.5"],
+        &["batching.sampler=random", "batching.label_points=true"],
+        &["batching.sampler=static"],
+        &["batching.sampler=ann"],
+        &["mode=joint"],
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("straight"), folder.path().join("stopped"));
+        straight(&dataset, settings, &one);
+        with_stops(&dataset, settings, &other, 5);
+        assert!(weights(&one) == weights(&other), "{settings:?}");
+        let steps = |model: &Path| -> Vec<u64> {
+            let lines = std::fs::read_to_string(model.join("metrics.jsonl")).unwrap();
+            let values = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+            values.map(|value: serde_json::Value| value["step"].as_u64().unwrap()).collect()
+        };
+        assert_eq!(steps(&one), steps(&other), "every step is logged once");
+    }
+}
+
+#[test]
+fn every_loss_falls() {
+    let dataset = sample();
+    for settings in [
+        &["loss.kind=triplet", "loss.softmax_weights=false", "loss.negatives=all"][..],
+        &["loss.kind=triplet", "loss.negatives=radius", "loss.radius=1.3"],
+        &["loss.kind=squared-triplet"],
+        &["loss.kind=logistic-triplet"],
+        &["loss.kind=softmax", "loss.negatives=all", "loss.every_positive=true"],
+        &["loss.kind=cross-entropy"],
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        // Random batches: growing clusters make negatives harder, and losses with them.
+        let settings = [settings, &["batching.sampler=random", "run.epochs=6"]].concat();
+        let heard = straight(&dataset, &settings, &folder.path().join("model"));
+        let steps = heard.steps.into_inner().unwrap();
+        let mean = |steps: &[StepProgress]| steps.iter().map(|step| step.loss).sum::<f64>();
+        let n = 5;
+        let (early, late) = (mean(&steps[..n]), mean(&steps[steps.len() - n..]));
+        assert!(late < 0.9 * early, "{settings:?}: from {early} to {late}");
+    }
+}
+
+#[test]
+fn a_damaged_checkpoint_gives_way_to_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dataset, model) = (sample(), folder.path().join("model"));
+    let (plan, corpus, encoder) = plan(&dataset, &[]);
+    let stopping = Listener { stop_after: Some(4), ..Default::default() };
+    train(&plan, &corpus, encoder, &model, Existing::Keep, &stopping).unwrap_err();
+    let run = RunFolder::of(&model);
+    let newest = run.path().join("checkpoint.bin");
+    let mut bytes = std::fs::read(&newest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&newest, bytes).unwrap();
+    let listener = Listener::default();
+    run.resume(&dataset, &model, Existing::Keep, &listener).unwrap();
+    let notes = listener.notes.into_inner().unwrap();
+    assert!(notes[0].contains("checkpoint.bin: the file is damaged"), "{notes:?}");
+    let reference = folder.path().join("straight");
+    straight(&dataset, &[], &reference);
+    assert!(weights(&model) == weights(&reference));
+}
+
+#[test]
+fn another_data_set_is_refused_on_resume() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut dataset, model) = (sample(), folder.path().join("model"));
+    let (plan, corpus, encoder) = plan(&dataset, &[]);
+    let stopping = Listener { stop_after: Some(1), ..Default::default() };
+    train(&plan, &corpus, encoder, &model, Existing::Keep, &stopping).unwrap_err();
+    dataset.labels.texts = dataset.labels.texts.iter().map(|text| format!("{text}!")).collect();
+    let result = RunFolder::of(&model).resume(&dataset, &model, Existing::Keep, &Silent);
+    let told = result.unwrap_err().to_string();
+    assert!(told.contains("the data set is not the one"), "{told}");
+}
+
+#[test]
+fn a_rate_too_high_is_an_error_that_says_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dataset, model) = (sample(), folder.path().join("model"));
+    let (plan, corpus, encoder) =
+        plan(&dataset, &["optimiser.learning_rate=1e38", "optimiser.warmup=0"]);
+    let result = train(&plan, &corpus, encoder, &model, Existing::Keep, &Silent);
+    let told = result.unwrap_err().to_string();
+    assert!(told.contains("went astray in epoch 1, step "), "{told}");
+    assert!(told.contains("learning_rate"), "{told}");
+    assert!(!model.exists());
+}
+
+#[test]
+fn a_plan_comes_back_as_it_was_written() {
+    let (plan, ..) = plan(&sample(), &["run.epochs=10"]);
+    let read: TrainPlan = toml::from_str(&plan.to_toml()).unwrap();
+    assert_eq!(read, plan);
+    assert_eq!(plan.cluster_sizes, [4, 4, 4, 4, 8, 8, 8, 8, 8, 8]);
+    assert!(plan.estimate.seconds > 0.0 && plan.estimate.memory > 1 << 20);
+    // 1,308 points in clusters of 4 and 8, 50 and 25 of them a batch.
+    assert_eq!(plan.n_steps, 4 * 7 + 6 * 7);
+    assert_eq!(plan.n_warmup_steps, 7);
+}
