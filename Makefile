@@ -3,7 +3,7 @@
 DATA ?=
 FUZZ_SECONDS ?= 300
 
-.PHONY: test lint doc fmt deny bench-data bench-encoder fuzz
+.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-sampling fuzz
 
 # The encoder tests compare with sentence-transformers on real weights, which are fetched once.
 test: lint encoders/all-MiniLM-L6-v2/model.safetensors
@@ -36,6 +36,17 @@ bench-data: encoders/all-MiniLM-L6-v2/model.safetensors
 bench-encoder: encoders/all-MiniLM-L6-v2/model.safetensors
 	cargo build --release -p ngame-bench
 	python3 bench/encoder.py $(DATA)
+
+# Clusters of a million vectors against the same algorithm in NumPy. VECTORS says where the vectors are kept.
+bench-clustering:
+	cargo build --release -p ngame-bench --bin clustering
+	python3 bench/clustering.py $(if $(VECTORS),--vectors $(VECTORS))
+
+# Cost and accuracy of the samplers: make bench-sampling DATA="/path/to/debian-related ..." (hours; goes on where
+# it was stopped)
+bench-sampling: encoders/all-MiniLM-L6-v2/model.safetensors
+	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin retrieval --bin hard-negatives
+	python3 bench/samplers.py $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(EPOCHS),--epochs $(EPOCHS))
 
 encoders/all-MiniLM-L6-v2/model.safetensors:
 	scripts/get-minilm

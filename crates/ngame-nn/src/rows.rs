@@ -4,10 +4,7 @@
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use crate::kernels::{Level, kernel};
-
-/// Rows that share the loads of the direction.
-const TOGETHER: usize = 4;
+use crate::kernels::{Arithmetic, Level, kernel};
 
 /// The lanes of a sum, as everywhere in the kernels.
 const LANES: usize = 16;
@@ -123,43 +120,57 @@ kernel! {
     fn dots<A>(numbers: &[f32], ids: &[u32], direction: &[f32], out: &mut [f32]) {
         let dim = direction.len();
         let row = |id: u32| &numbers[id as usize * dim..(id as usize + 1) * dim];
-        let mut groups = ids.chunks_exact(TOGETHER).zip(out.chunks_exact_mut(TOGETHER));
-        for (ids, out) in &mut groups {
-            let rows: [&[f32]; TOGETHER] = std::array::from_fn(|at| row(ids[at]));
-            let mut lanes = [[0.0f32; LANES]; TOGETHER];
-            let whole = dim - dim % LANES;
-            let mut start = 0;
-            while start < whole {
-                let factors: &[f32; LANES] =
-                    direction[start..start + LANES].try_into().expect("a group of lanes");
-                for at in 0..TOGETHER {
-                    let values: &[f32; LANES] =
-                        rows[at][start..start + LANES].try_into().expect("a group of lanes");
-                    for lane in 0..LANES {
-                        lanes[at][lane] = A::mul_add(values[lane], factors[lane], lanes[at][lane]);
-                    }
-                }
-                start += LANES;
-            }
-            for at in 0..TOGETHER {
-                for i in whole..dim {
-                    lanes[at][i - whole] = A::mul_add(rows[at][i], direction[i], lanes[at][i - whole]);
-                }
-                out[at] = total(lanes[at]);
-            }
+        let (groups, rest) = ids.as_chunks::<4>();
+        let (out_groups, out_rest) = out.as_chunks_mut::<4>();
+        for (&[a, b, c, d], out) in groups.iter().zip(out_groups) {
+            *out = four_dots::<A>([row(a), row(b), row(c), row(d)], direction);
         }
-        let rest = ids.len() - ids.len() % TOGETHER;
-        for (&id, out) in ids[rest..].iter().zip(&mut out[rest..]) {
-            let values = row(id);
-            let mut lanes = [0.0f32; LANES];
-            for start in (0..dim).step_by(LANES) {
-                for lane in 0..LANES.min(dim - start) {
-                    let (value, factor) = (values[start + lane], direction[start + lane]);
-                    lanes[lane] = A::mul_add(value, factor, lanes[lane]);
-                }
-            }
-            *out = total(lanes);
+        for (&id, out) in rest.iter().zip(out_rest) {
+            *out = four_dots::<A>([row(id), &[], &[], &[]], direction)[0];
         }
+    }
+}
+
+/// The inner products of four rows with a direction, whose numbers are loaded once for all of them. Rows
+/// may be empty: then their product means nothing.
+#[inline(always)]
+fn four_dots<A: Arithmetic>(rows: [&[f32]; 4], direction: &[f32]) -> [f32; 4] {
+    let (factors, last_factors) = direction.as_chunks::<LANES>();
+    let n = factors.len();
+    // Four accumulators by name: the compiler keeps them in registers, which it does not do with an
+    // array of them.
+    let ([mut a, mut b], [mut c, mut d]) = ([[0.0f32; LANES]; 2], [[0.0f32; LANES]; 2]);
+    let [(ra, ta), (rb, tb), (rc, tc), (rd, td)] = rows.map(<[f32]>::as_chunks::<LANES>);
+    if rb.len() == n && rc.len() == n && rd.len() == n {
+        let (ra, rb, rc, rd) = (&ra[..n], &rb[..n], &rc[..n], &rd[..n]);
+        for i in 0..n {
+            add_products::<A>(&mut a, &ra[i], &factors[i]);
+            add_products::<A>(&mut b, &rb[i], &factors[i]);
+            add_products::<A>(&mut c, &rc[i], &factors[i]);
+            add_products::<A>(&mut d, &rd[i], &factors[i]);
+        }
+    } else {
+        for (row, factors) in ra.iter().zip(factors) {
+            add_products::<A>(&mut a, row, factors);
+        }
+    }
+    for (lanes, tail) in [(&mut a, ta), (&mut b, tb), (&mut c, tc), (&mut d, td)] {
+        for ((lane, &value), &factor) in lanes.iter_mut().zip(tail).zip(last_factors) {
+            *lane = A::mul_add(value, factor, *lane);
+        }
+    }
+    [total(a), total(b), total(c), total(d)]
+}
+
+/// Adds the products of two groups, lane by lane.
+#[inline(always)]
+fn add_products<A: Arithmetic>(
+    sums: &mut [f32; LANES],
+    values: &[f32; LANES],
+    factors: &[f32; LANES],
+) {
+    for lane in 0..LANES {
+        sums[lane] = A::mul_add(values[lane], factors[lane], sums[lane]);
     }
 }
 

@@ -54,6 +54,10 @@ pub struct StepProgress {
     pub gradient: f64,
     /// Tokens trained on, a second.
     pub tokens_per_second: f64,
+    /// Seconds of this step.
+    pub step_seconds: f64,
+    /// Those of them that the encoder's own passes took, there and back.
+    pub encoder_seconds: f64,
     /// Seconds of training so far, mining and validation left out.
     pub seconds: f64,
     /// Seconds of mining so far.
@@ -65,7 +69,7 @@ pub struct StepProgress {
 /// How the encoder does on held-out points, by exact search of the labels' embeddings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValidationProgress {
-    /// The epochs done.
+    /// The epoch, counted from 1.
     pub epoch: usize,
     /// The steps done.
     pub step: u64,

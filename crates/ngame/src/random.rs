@@ -12,7 +12,9 @@ pub(crate) fn generator(seed: u64, purpose: &[u64]) -> ChaCha8Rng {
 
 /// One number out of several: every bit of each changes about half the bits of the result.
 pub(crate) fn mix(seed: u64, purpose: &[u64]) -> u64 {
-    purpose.iter().fold(scramble(seed), |state, &part| scramble(state ^ scramble(part)))
+    // The multiplication tells the state from the part: a plain sum would be the same either way.
+    let join = |state: u64, part: u64| state.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(part);
+    purpose.iter().fold(scramble(seed), |state, &part| scramble(join(state, part)))
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood), one step on.
@@ -32,10 +34,10 @@ mod tests {
         let mut seeds: Vec<u64> = (0..100)
             .flat_map(|a| (0..100).map(move |b| mix(7, &[a, b])))
             .chain((0..100).map(|a| mix(7, &[a])))
-            .chain((100..200).map(|a| mix(a, &[7])))
+            .chain((0..100).filter(|&a| a != 7).map(|a| mix(a, &[7])))
             .collect();
         seeds.sort_unstable();
         seeds.dedup();
-        assert_eq!(seeds.len(), 10_200);
+        assert_eq!(seeds.len(), 10_199);
     }
 }

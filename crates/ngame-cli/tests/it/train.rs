@@ -50,7 +50,7 @@ fn a_model_is_trained_and_its_encoder_embeds() {
     let model = folder.path().join("model");
     let outcome = train(&model, &SMALL);
     assert_eq!((outcome.code, &*outcome.stdout), (0, ""), "{}", outcome.stderr);
-    for part in ["1,308 points to train on", "held out", "validation.points = 100", "mining"] {
+    for part in ["2,488 points to train on", "held out", "validation.points = 100", "mining"] {
         assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
     }
     let (input, out) = (folder.path().join("texts.txt"), folder.path().join("vectors.npy"));

@@ -13,9 +13,11 @@ pub struct Curriculum {
 
 impl Curriculum {
     /// The cluster size in an epoch of a run. A share of the run that falls into the middle of an
-    /// epoch counts from the epoch whose beginning is nearest.
+    /// epoch counts from the epoch whose beginning is nearest, but never from the first: then there
+    /// are no vectors yet that training made on its way.
     pub fn cluster_size(&self, epoch: usize, n_epochs: usize) -> usize {
-        let due = |share: &&f64| (**share * n_epochs as f64).round() as usize <= epoch;
+        let begin = |share: f64| ((share * n_epochs as f64).round() as usize).max(1);
+        let due = |share: &&f64| begin(**share) <= epoch;
         let n_doublings = self.doublings.iter().filter(due).count();
         let doubled = (self.start as u128) << n_doublings.min(64);
         doubled.min(self.most.max(self.start) as u128) as usize
@@ -38,9 +40,9 @@ mod tests {
     #[test]
     fn short_runs_double_several_times_at_once() {
         let curriculum = Curriculum { start: 2, doublings: vec![0.2, 0.4, 0.6], most: 1 << 40 };
-        assert_eq!(curriculum.cluster_size(0, 1), 8);
-        assert_eq!((curriculum.cluster_size(0, 2), curriculum.cluster_size(1, 2)), (4, 16));
+        assert_eq!(curriculum.cluster_size(0, 1), 2);
+        assert_eq!((curriculum.cluster_size(0, 2), curriculum.cluster_size(1, 2)), (2, 16));
         let endless = Curriculum { start: 1, doublings: vec![0.0; 200], most: 64 };
-        assert_eq!(endless.cluster_size(0, 3), 64);
+        assert_eq!((endless.cluster_size(0, 3), endless.cluster_size(1, 3)), (1, 64));
     }
 }

@@ -7,26 +7,29 @@
 //! inner products is one inner product with the difference of the centroids, a round reads every
 //! vector once, and half of them once more for the sums.
 //!
-//! Three things make it fast. Large sets find their centroids on a sample. Sets that fit the
-//! processor's cache are copied there once and halved to the end. And everything is spread over
-//! threads, in blocks of fixed size, so that the result is the same on any number of them.
+//! What makes it fast is that rounds run in the processor's cache. Sets that fit are copied there once
+//! and halved to the end; larger ones settle their centroids on a sample that fits, and then read every
+//! vector once. Everything is spread over threads, in blocks of fixed size, so that the result is the
+//! same on any number of them.
 
 use std::ops::Range;
 
 use ngame_nn::Rows;
 use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::clusters::{Clusters, places};
 use crate::encoder::VectorMatrix;
 use crate::random::generator;
 
-/// Sets of more points than twice this find their centroids on a sample of this size: a centroid of
-/// thousands of vectors hardly differs from that of all.
-const SAMPLE: usize = 8_192;
+/// The bytes of vectors that are copied together to be halved in the processor's cache. Larger sets
+/// settle their centroids on a sample of this size: the mean of a thousand vectors hardly differs from
+/// that of all.
+const CACHED: usize = 2 << 20;
 
-/// The bytes of vectors that are copied together to be halved in the processor's cache.
-const CACHED: usize = 1 << 20;
+/// The fewest points of a sample, whatever their length.
+const LEAST_SAMPLE: usize = 256;
 
 /// Points of a block, which one thread works on in one go.
 const BLOCK: usize = 1_024;
@@ -44,7 +47,7 @@ pub struct KMeansOptions {
 
 impl Default for KMeansOptions {
     fn default() -> Self {
-        Self { seed: 0, max_iterations: 12, tolerance: 1e-4 }
+        Self { seed: 0, max_iterations: 16, tolerance: 5e-5 }
     }
 }
 
@@ -79,13 +82,29 @@ impl Halving<'_> {
         if clusters.len() < 2 {
             return;
         }
-        let bytes = points.len() * rows.dim() * size_of::<f32>();
-        if bytes <= CACHED {
-            return self.run_cached(rows, points, clusters);
+        let n_cached = (CACHED / (rows.dim() * size_of::<f32>())).max(LEAST_SAMPLE);
+        if points.len() <= n_cached {
+            let copy = Copied::new(rows, points);
+            let mut places: Vec<u32> = (0..points.len() as u32).collect();
+            self.run_in_cache(copy.rows(), &mut places, clusters);
+            places.iter_mut().for_each(|place| *place = points[*place as usize]);
+            points.copy_from_slice(&places);
+            return;
         }
-        let middle = clusters.start + clusters.len() / 2;
-        let left = places(self.n_points, self.n_clusters, clusters.start..middle).len();
-        self.halve(rows, points, left, &clusters);
+        let (middle, left) = self.middle(&clusters);
+        let mut random = self.random(&clusters);
+        // One from every stretch of the same length: ascending, and none twice.
+        let sample: Vec<u32> = (0..n_cached)
+            .map(|at| points[random.random_range(places(points.len(), n_cached, at..at + 1))])
+            .collect();
+        let share = left as f64 / points.len() as f64;
+        let sample_left = ((n_cached as f64 * share).round() as usize).clamp(1, n_cached - 1);
+        let copy = Copied::new(rows, &sample);
+        let places: Vec<u32> = (0..n_cached as u32).collect();
+        let (_, direction) = self.settle(copy.rows(), &places, sample_left, &mut random);
+        let mut keys = vec![0.0; points.len()];
+        direction.project(rows, points, &mut keys);
+        divide(points, &keys, left);
         let (ours, theirs) = points.split_at_mut(left);
         rayon::join(
             || self.run(rows, ours, clusters.start..middle),
@@ -93,94 +112,56 @@ impl Halving<'_> {
         );
     }
 
-    /// The same on a copy of the vectors, on this thread.
-    fn run_cached(&self, rows: Rows<'_>, points: &mut [u32], clusters: Range<usize>) {
-        let mut copy = vec![0.0; points.len() * rows.dim()];
-        rows.gather(points, &mut copy);
-        let mut places: Vec<u32> = (0..points.len() as u32).collect();
-        self.run_in_cache(Rows::f32(&copy, rows.dim()), &mut places, clusters);
-        for place in &mut places {
-            *place = points[*place as usize];
-        }
-        points.copy_from_slice(&places);
-    }
-
+    /// The same for rows that lie in the cache.
     fn run_in_cache(&self, rows: Rows<'_>, points: &mut [u32], clusters: Range<usize>) {
         if clusters.len() < 2 {
             return;
         }
-        let middle = clusters.start + clusters.len() / 2;
-        let left = places(self.n_points, self.n_clusters, clusters.start..middle).len();
-        self.halve(rows, points, left, &clusters);
+        let (middle, left) = self.middle(&clusters);
+        let (keys, _) = self.settle(rows, points, left, &mut self.random(&clusters));
+        divide(points, &keys, left);
         let (ours, theirs) = points.split_at_mut(left);
         self.run_in_cache(rows, ours, clusters.start..middle);
         self.run_in_cache(rows, theirs, middle..clusters.end);
     }
 
-    /// Brings the `left` points of one side to the front; both sides keep the order of points.
-    fn halve(&self, rows: Rows<'_>, points: &mut [u32], left: usize, clusters: &Range<usize>) {
-        let purpose = [clusters.start as u64, clusters.end as u64];
-        let mut random = generator(self.options.seed, &purpose);
+    /// Where some clusters are halved, and how many points the first half has.
+    fn middle(&self, clusters: &Range<usize>) -> (usize, usize) {
+        let middle = clusters.start + clusters.len() / 2;
+        (middle, places(self.n_points, self.n_clusters, clusters.start..middle).len())
+    }
+
+    fn random(&self, clusters: &Range<usize>) -> ChaCha8Rng {
+        generator(self.options.seed, &[clusters.start as u64, clusters.end as u64])
+    }
+
+    /// Two centroids that start at random points and move until they gain nothing: how far along their
+    /// difference every point lies, and that difference.
+    fn settle(
+        &self,
+        rows: Rows<'_>,
+        points: &[u32],
+        left: usize,
+        random: &mut ChaCha8Rng,
+    ) -> (Vec<f32>, Direction) {
         let first = random.random_range(0..points.len());
         let second = (first + random.random_range(1..points.len())) % points.len();
         let mut direction = Direction::new(rows, points[first], points[second]);
         let mut keys = vec![0.0; points.len()];
-        if points.len() > 2 * SAMPLE {
-            let mut sample: Vec<u32> = (0..SAMPLE)
-                .map(|at| {
-                    // One from every stretch of the same length: ascending, and none twice.
-                    let stretch = places(points.len(), SAMPLE, at..at + 1);
-                    points[random.random_range(stretch)]
-                })
-                .collect();
-            let share = left as f64 / points.len() as f64;
-            let sample_left = ((SAMPLE as f64 * share).round() as usize).clamp(1, SAMPLE - 1);
-            let mut sample_keys = vec![0.0; SAMPLE];
-            self.settle(rows, &mut sample, sample_left, &mut sample_keys, &mut direction);
-            direction.project(rows, points, &mut keys);
-        } else {
-            self.settle(rows, points, left, &mut keys, &mut direction);
-        }
-        let side = Side::new(&keys, left);
-        let mut others = Vec::with_capacity(points.len() - left);
-        let mut kept = 0;
-        for at in 0..points.len() {
-            match side.has(at, keys[at]) {
-                true => {
-                    points[kept] = points[at];
-                    kept += 1;
-                }
-                false => others.push(points[at]),
-            }
-        }
-        points[left..].copy_from_slice(&others);
-    }
-
-    /// Moves the centroids until they gain nothing; `keys` are those of the last round.
-    fn settle(
-        &self,
-        rows: Rows<'_>,
-        points: &mut [u32],
-        left: usize,
-        keys: &mut [f32],
-        direction: &mut Direction,
-    ) {
         let total = sum(rows, points, |_| true);
         let mut best = f64::NEG_INFINITY;
         for round in 0..self.options.max_iterations.max(1) {
-            direction.project(rows, points, keys);
+            direction.project(rows, points, &mut keys);
             if round + 1 == self.options.max_iterations {
                 break;
             }
-            let side = Side::new(keys, left);
-            // The other side's sum is what is left of the total.
-            let (mut ours, swap) = match left <= points.len() - left {
-                true => (sum(rows, points, |at| side.has(at, keys[at])), false),
-                false => (sum(rows, points, |at| !side.has(at, keys[at])), true),
-            };
+            let side = Side::new(&keys, left);
+            // The smaller side is added up; the other one's sum is what is left of the total.
+            let is_smaller = left <= points.len() - left;
+            let mut ours = sum(rows, points, |at| side.has(at, keys[at]) == is_smaller);
             let mut theirs: Vec<f64> =
-                total.iter().zip(&ours).map(|(total, ours)| total - ours).collect();
-            if swap {
+                total.iter().zip(&ours).map(|(all, part)| all - part).collect();
+            if !is_smaller {
                 std::mem::swap(&mut ours, &mut theirs);
             }
             let similarity = (norm(&ours) + norm(&theirs)) / points.len() as f64;
@@ -190,7 +171,43 @@ impl Halving<'_> {
             best = similarity;
             direction.point(&ours, &theirs);
         }
+        (keys, direction)
     }
+}
+
+/// Some vectors, copied together.
+struct Copied {
+    numbers: Vec<f32>, // (points, dim)
+    dim: usize,
+}
+
+impl Copied {
+    fn new(rows: Rows<'_>, points: &[u32]) -> Self {
+        let mut numbers = vec![0.0; points.len() * rows.dim()];
+        rows.gather(points, &mut numbers);
+        Self { numbers, dim: rows.dim() }
+    }
+
+    fn rows(&self) -> Rows<'_> {
+        Rows::f32(&self.numbers, self.dim)
+    }
+}
+
+/// Brings the `left` points with the largest keys to the front; both sides keep the order of points.
+fn divide(points: &mut [u32], keys: &[f32], left: usize) {
+    let side = Side::new(keys, left);
+    let mut others = Vec::with_capacity(points.len() - left);
+    let mut kept = 0;
+    for at in 0..points.len() {
+        match side.has(at, keys[at]) {
+            true => {
+                points[kept] = points[at];
+                kept += 1;
+            }
+            false => others.push(points[at]),
+        }
+    }
+    points[left..].copy_from_slice(&others);
 }
 
 /// The difference of two unit centroids.
@@ -281,7 +298,6 @@ fn norm(vector: &[f64]) -> f64 {
 mod tests {
     use proptest::prelude::*;
     use rand::SeedableRng;
-    use rand::rngs::ChaCha8Rng;
 
     use super::*;
     use crate::encoder::VectorType;
@@ -354,13 +370,14 @@ mod tests {
 
     #[test]
     fn the_number_of_threads_never_shows_even_where_sets_are_sampled() {
-        let vectors = vectors(3 * SAMPLE, 32, 500, VectorType::F32);
+        let n_points = 40_000; // More than fit the cache.
+        let vectors = vectors(n_points, 32, 500, VectorType::F32);
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| cluster(&vectors, 16, &KMeansOptions::default()))
         };
         let clusters = on(1);
-        check(&clusters, 3 * SAMPLE, 16);
+        check(&clusters, n_points, 16);
         assert_eq!(clusters, on(3));
     }
 

@@ -6,10 +6,6 @@ use super::config::Mode;
 use super::corpus::Corpus;
 use crate::batching::NegativeLists;
 use crate::loss::Targets;
-use crate::random::mix;
-
-/// What the choice of a positive is drawn for.
-const POSITIVE: u64 = 3;
 
 /// The texts of a batch and their roles, in buffers that are reused from batch to batch.
 #[derive(Debug)]
@@ -93,7 +89,7 @@ impl BatchTexts {
         for &point in points {
             let row = self.texts.put(corpus.point_text[point as usize]);
             self.point_rows.push(row);
-            self.targets.put(draw_positive(corpus, point, seed, epoch));
+            self.targets.put(corpus.draw_positive(point, seed, epoch));
         }
         if let Some(lists) = negatives {
             for &point in points {
@@ -103,7 +99,7 @@ impl BatchTexts {
             }
         }
         for &point in points {
-            let positive = draw_positive(corpus, point, seed, epoch);
+            let positive = corpus.draw_positive(point, seed, epoch);
             let column = self.targets.put(positive);
             let columns = |row: &[u32]| -> Vec<u32> {
                 row.iter()
@@ -160,13 +156,6 @@ impl BatchTexts {
     }
 }
 
-/// The positive that a point draws in an epoch.
-pub(super) fn draw_positive(corpus: &Corpus, point: u32, seed: u64, epoch: usize) -> u32 {
-    let positives = corpus.positives.row(point as usize);
-    let drawn = mix(seed, &[POSITIVE, epoch as u64, u64::from(point)]);
-    positives[(drawn % positives.len() as u64) as usize]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,7 +210,7 @@ mod tests {
     #[test]
     fn over_many_epochs_every_positive_is_drawn() {
         let corpus = corpus();
-        let drawn: Vec<u32> = (0..50).map(|epoch| draw_positive(&corpus, 0, 1, epoch)).collect();
+        let drawn: Vec<u32> = (0..50).map(|epoch| corpus.draw_positive(0, 1, epoch)).collect();
         assert!(drawn.contains(&0) && drawn.contains(&1));
     }
 

@@ -5,13 +5,17 @@ use std::time::Instant;
 use ngame_nn::{Dropout, Gradients, TrainingPass};
 use serde::{Deserialize, Serialize};
 
-use super::batch_texts::{BatchTexts, draw_positive};
-use super::config::{Embeddings, Mode, SamplerKind, TrainConfig};
+use super::batch_texts::BatchTexts;
+use super::config::{Embeddings, SamplerKind, TrainConfig};
 use super::corpus::Corpus;
+use crate::batching::{Batches, Clusters};
 use crate::encoder::TextEncoder;
 
 /// The points of the batch that is timed.
 const TIMED_POINTS: usize = 128;
+
+/// Batches whose tokens are counted.
+const COUNTED_BATCHES: usize = 4;
 
 /// What a run will take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,23 +59,27 @@ pub(super) fn calibrate(corpus: &Corpus, encoder: &TextEncoder, config: &TrainCo
         seconds = began.elapsed().as_secs_f64().min(seconds);
     }
     let seconds_per_token = seconds / batch.n_tokens() as f64;
-    let mut tokens_per_epoch: u64 =
-        corpus.point_text.iter().map(|&text| corpus.n_tokens(text) as u64).sum();
-    if config.mode == Mode::Modular {
-        for point in 0..n_points as u32 {
-            let positive = draw_positive(corpus, point, config.run.seed, 0);
-            tokens_per_epoch += corpus.n_tokens(positive) as u64;
-        }
-        if config.batching.sampler == SamplerKind::Ann {
-            let mean = tokens_per_epoch / (2 * n_points as u64).max(1);
-            tokens_per_epoch += mean * (n_points * config.batching.ann_negatives) as u64;
-        }
+    // A batch encodes a text once, however often it comes, so tokens are counted in batches.
+    let batch_size = config.batching.batch_size.unwrap_or(TIMED_POINTS).min(n_points);
+    let clusters = Clusters::singletons(n_points);
+    let batches = Batches::draw(&clusters, 1, batch_size, config.run.seed, 0);
+    let n_counted = batches.len().min(COUNTED_BATCHES);
+    let (mut n_tokens, mut n_seen) = (0, 0);
+    for batch in 0..n_counted {
+        texts.fill(corpus, batches.get(batch), None, config.run.seed, 0);
+        n_tokens += texts.batch().n_tokens() as u64;
+        n_seen += batches.get(batch).len() as u64;
+    }
+    let mut tokens_per_epoch = n_tokens * n_points as u64 / n_seen.max(1);
+    if config.batching.sampler == SamplerKind::Ann {
+        let mean = tokens_per_epoch / (2 * n_points as u64).max(1);
+        tokens_per_epoch += mean * (n_points * config.batching.ann_negatives) as u64;
     }
     // Going forward alone takes about a third of going there and back.
     let label_tokens: u64 =
         (0..corpus.n_label_texts as u32).map(|text| corpus.n_tokens(text) as u64).sum();
     let held_out: u64 = corpus.held_out.text.iter().map(|&text| corpus.n_tokens(text) as u64).sum();
-    let mut forward_tokens = (label_tokens + held_out) as f64 / config.validation.every as f64;
+    let mut forward_tokens = (label_tokens + held_out) as f64 / config.validation.every;
     if config.batching.embeddings == Embeddings::Recomputed {
         forward_tokens += tokens_per_epoch as f64 / 2.0 / config.batching.refresh as f64;
     }

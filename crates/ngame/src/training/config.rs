@@ -113,7 +113,7 @@ impl Default for BatchingConfig {
             embeddings: Embeddings::Captured,
             ann_negatives: 2,
             hardest: 1.0,
-            label_points: false,
+            label_points: true,
         }
     }
 }
@@ -173,14 +173,14 @@ pub struct LossConfig {
 impl Default for LossConfig {
     fn default() -> Self {
         Self {
-            kind: LossKind::Triplet,
+            kind: LossKind::Softmax,
             margin: 0.3,
-            negatives: Negatives::Top,
+            negatives: Negatives::All,
             top: 10,
             radius: 1.0,
             softmax_weights: true,
-            temperature: 0.1,
-            every_positive: false,
+            temperature: 0.02,
+            every_positive: true,
             scale: 20.0,
             bias: -10.0,
         }
@@ -191,14 +191,14 @@ impl Default for LossConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossKind {
-    /// The margin a negative lacks.
-    #[default]
+    /// The margin a negative lacks, as in the paper.
     Triplet,
     /// Its square.
     SquaredTriplet,
     /// A smooth form of it.
     LogisticTriplet,
-    /// Contrastive, with a point's other positives left out.
+    /// Contrastive, with a point's other positives left out of the denominator.
+    #[default]
     Softmax,
     /// Every label a yes-or-no question.
     CrossEntropy,
@@ -209,11 +209,11 @@ pub enum LossKind {
 #[serde(rename_all = "kebab-case")]
 pub enum Negatives {
     /// The hardest.
-    #[default]
     Top,
     /// Those within the radius.
     Radius,
     /// All that are not its own.
+    #[default]
     All,
 }
 
@@ -269,15 +269,15 @@ pub struct ValidationConfig {
     /// How many; a data set's own validation points come first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<usize>,
-    /// Epochs from one look at them to the next.
-    pub every: usize,
+    /// Epochs, or parts of one, from one look at them to the next.
+    pub every: f64,
     /// What decides which encoder is the best so far.
     pub metric: ValidationMetric,
 }
 
 impl Default for ValidationConfig {
     fn default() -> Self {
-        Self { points: None, every: 1, metric: ValidationMetric::Precision5 }
+        Self { points: None, every: 1.0, metric: ValidationMetric::Precision5 }
     }
 }
 
@@ -405,7 +405,7 @@ impl TrainConfig {
             ),
             ("optimiser.max_norm", optimiser.max_norm > 0.0, "above 0"),
             ("optimiser.epsilon", positive(optimiser.epsilon), "above 0"),
-            ("validation.every", validation.every > 0, "at least 1"),
+            ("validation.every", positive(validation.every), "above 0"),
             ("run.epochs", run.epochs != Some(0), "at least 1"),
             ("run.minutes", positive(run.minutes), "above 0"),
             ("run.memory", positive(run.memory), "above 0, in GiB"),

@@ -8,7 +8,7 @@
 use crate::data::{Csr, Dataset, Interner, Split, Texts};
 use crate::error::{InputError, InputErrorKind, Place};
 use crate::progress::Observer;
-use crate::random::generator;
+use crate::random::{generator, mix};
 use crate::tokens::{TokenStore, Tokenizer, tokenize};
 use crate::{Error, Result};
 use rand::seq::SliceRandom;
@@ -18,6 +18,9 @@ use super::config::Mode;
 
 /// What the random choice of held-out points is drawn for.
 const HELD_OUT: u64 = 2;
+
+/// What the choice of a positive is drawn for.
+const POSITIVE: u64 = 3;
 
 /// Texts, points and targets.
 #[derive(Debug)]
@@ -170,6 +173,13 @@ impl Corpus {
     /// How many targets there are.
     pub fn n_targets(&self) -> usize {
         self.positives.n_columns() as usize
+    }
+
+    /// The positive that a point draws in an epoch, by the seed, the epoch and the point alone.
+    pub fn draw_positive(&self, point: u32, seed: u64, epoch: usize) -> u32 {
+        let positives = self.positives.row(point as usize);
+        let drawn = mix(seed, &[POSITIVE, epoch as u64, u64::from(point)]);
+        positives[(drawn % positives.len() as u64) as usize]
     }
 
     /// The text of every target.

@@ -221,11 +221,6 @@ impl<'a> Run<'a> {
             self.state.epoch += 1;
             self.state.batch = 0;
             self.state.captured = self.captured.is_some();
-            let last = self.state.epoch == self.plan.n_epochs();
-            let due = self.state.epoch.is_multiple_of(self.plan.config.validation.every);
-            if (due || last) && !self.corpus.held_out.text.is_empty() {
-                self.validate()?;
-            }
         }
         Ok(())
     }
@@ -258,12 +253,26 @@ impl<'a> Run<'a> {
             self.state.batch += 1;
             self.state.step += 1;
             self.tell(&report, learning_rate, seconds)?;
+            if self.is_validation_due(batches.len()) {
+                self.validate()?;
+            }
             let interval = Duration::from_secs_f64(60.0 * self.plan.config.run.checkpoint);
             if self.saved.elapsed() >= interval {
                 self.save()?;
             }
         }
         Ok(())
+    }
+
+    /// Whether the step just done reached the next look at the held-out points, or the end.
+    fn is_validation_due(&self, n_batches: usize) -> bool {
+        let State { epoch, batch, .. } = self.state;
+        let looks = |batch: usize| {
+            let epochs = epoch as f64 + batch as f64 / n_batches as f64;
+            (epochs / self.plan.config.validation.every) as u64
+        };
+        let is_end = epoch + 1 == self.plan.n_epochs() && batch == n_batches;
+        !self.corpus.held_out.text.is_empty() && (is_end || looks(batch) > looks(batch - 1))
     }
 
     /// Lets the sampler look, where it wants to.
@@ -322,7 +331,7 @@ impl<'a> Run<'a> {
         }
         self.state.validation_seconds += began.elapsed().as_secs_f64();
         let progress = ValidationProgress {
-            epoch: self.state.epoch,
+            epoch: self.state.epoch + 1,
             step: self.state.step,
             precision_1,
             precision_5,
@@ -349,7 +358,7 @@ impl<'a> Run<'a> {
     }
 
     fn tell(&mut self, report: &StepReport, learning_rate: f32, seconds: f64) -> Result<()> {
-        let StepReport { loss, n_tokens, gradient } = *report;
+        let StepReport { loss, n_tokens, gradient, encoder_seconds } = *report;
         let State { step, epoch, .. } = self.state;
         let spent = self.state.seconds + self.state.mining_seconds + self.state.validation_seconds;
         let share = |part: f64| part / loss.n_negatives.max(1) as f64;
@@ -365,6 +374,8 @@ impl<'a> Run<'a> {
             learning_rate: learning_rate.into(),
             gradient: gradient.into(),
             tokens_per_second: n_tokens as f64 / seconds.max(1e-9),
+            encoder_seconds,
+            step_seconds: seconds,
             seconds: self.state.seconds,
             mining_seconds: self.state.mining_seconds,
             seconds_left: spent / step as f64

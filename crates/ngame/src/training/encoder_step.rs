@@ -1,5 +1,7 @@
 //! One step: encode the texts of a batch, compare points with targets, go back, and move the weights.
 
+use std::time::Instant;
+
 use ngame_nn::{AdamW, AdamWConfig, Dropout, Gradients, TrainingPass, VectorTable};
 
 use super::batch_texts::BatchTexts;
@@ -49,6 +51,8 @@ pub(super) struct StepReport {
     pub(super) n_tokens: usize,
     /// The length of the gradient; not finite where nothing was moved.
     pub(super) gradient: f32,
+    /// Seconds of the encoder's passes and of moving its weights: all else is the loop's own.
+    pub(super) encoder_seconds: f64,
 }
 
 /// Which step it is.
@@ -111,7 +115,9 @@ impl EncoderStep {
         let batch = self.texts.batch();
         let dropout = Dropout::Seed(mix(self.seed, &[DROPOUT, at.step]));
         self.vectors.resize(batch.n_texts() * dim, 0.0);
+        let began = Instant::now();
         self.pass.forward(model, parameters.values(), batch, dropout, &mut self.vectors);
+        let mut encoder_seconds = began.elapsed().as_secs_f64();
 
         gather(&self.vectors, dim, &self.texts.point_rows, &mut self.points);
         match &self.classifiers {
@@ -140,15 +146,17 @@ impl EncoderStep {
         self.d_vectors.resize(self.vectors.len(), 0.0);
         scatter(&self.d_points, dim, &self.texts.point_rows, &mut self.d_vectors);
         scatter(&self.d_targets, dim, &self.texts.target_rows, &mut self.d_vectors);
+        let began = Instant::now();
         let (weights, d_vectors) = (parameters.values(), &self.d_vectors);
         self.pass.backward(model, weights, batch, dropout, d_vectors, &mut self.gradients);
         let n_tokens = batch.n_tokens();
         let gradient = self.optimiser.step(at.learning_rate, parameters, &mut self.gradients);
+        encoder_seconds += began.elapsed().as_secs_f64();
         if let Some(table) = self.classifiers.as_mut().filter(|_| gradient.is_finite()) {
             let rate = CLASSIFIER_RATE * at.learning_rate;
             table.step(rate, self.texts.targets(), &self.d_targets);
         }
-        StepReport { loss, n_tokens, gradient }
+        StepReport { loss, n_tokens, gradient, encoder_seconds }
     }
 
     /// The vectors of the last batch's points.

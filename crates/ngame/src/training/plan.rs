@@ -119,7 +119,7 @@ impl TrainPlan {
         });
         config.optimiser.learning_rate.get_or_insert_with(|| {
             let (rate, why) = match is_bag {
-                true => (5e-3, "a bag starts from nothing and takes large steps"),
+                true => (2e-3, "a bag starts from nothing and takes large steps"),
                 false => (2e-4, "what the authors use for a pretrained encoder"),
             };
             choose("optimiser.learning_rate", rate.to_string(), why.to_owned());
@@ -182,7 +182,8 @@ impl TrainPlan {
         let curriculum = Curriculum {
             start: batching.cluster_start,
             doublings: batching.cluster_doublings.clone(),
-            most: batching.cluster_most,
+            // A cluster larger than a batch would make the batch larger than was asked for.
+            most: batching.cluster_most.min(self.batch_size()),
         };
         let n_epochs = self.n_epochs();
         let kmeans = KMeansOptions { seed: mix(self.config.run.seed, &[5]), ..Default::default() };

@@ -32,6 +32,7 @@ const PAPER: &str = r#"
 sampler = "ngame"
 cluster_start = 1
 refresh = 5
+label_points = false
 [loss]
 kind = "triplet"
 margin = 0.3

@@ -26,6 +26,7 @@ fn config(settings: &[&str]) -> TrainConfig {
         "batching.cluster_start=4",
         "batching.cluster_doublings=[0.4]",
         "batching.refresh=2",
+        "batching.label_points=false",
         "run.epochs=4",
         "run.checkpoint=0",
     ];
@@ -99,7 +100,8 @@ fn weights(model: &Path) -> Vec<u8> {
 fn training_learns_and_leaves_a_model_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let (dataset, model) = (sample(), folder.path().join("model"));
-    let heard = straight(&dataset, &["run.epochs=8"], &model);
+    let settings = ["run.epochs=8", "optimiser.learning_rate=0.01"];
+    let heard = straight(&dataset, &settings, &model);
     let steps = heard.steps.into_inner().unwrap();
     let (first, last) = (&steps[0], &steps[steps.len() - 1]);
     assert_eq!((last.step, last.n_steps as usize), (last.n_steps, steps.len()));
