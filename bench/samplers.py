@@ -68,10 +68,12 @@ def measure(args, data, sampler, runs):
     last = steps[-1]
     accuracy = cached(model / "retrieval.json", lambda: call(
         "retrieval", data, "--text", "title", "--encoder", model / "encoder"))
+    # Medians of steps, so that a machine that was busy for a while does not decide.
+    step_seconds = statistics.median(step["step_seconds"] for step in steps)
     return {
-        "epoch_seconds": last["seconds"] / args.epochs,
+        "epoch_seconds": step_seconds * len(steps) / args.epochs,
         "mining_seconds": last["mining_seconds"] / args.epochs,
-        "loop_share": sum(step["step_seconds"] for step in steps) / sum(step["encoder_seconds"] for step in steps) - 1,
+        "loop_share": statistics.median(step["step_seconds"] / step["encoder_seconds"] for step in steps) - 1,
         "hardness": statistics.mean(step["hardness"] for step in steps[-max(1, len(steps) // 10):]),
         "accuracy": accuracy,
         "curve": [(line["seconds"] / 60, 100 * line["precision_1"], 100 * line["precision_5"], 100 * line["recall_100"])
