@@ -18,6 +18,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+try:
+    import numpy as np
+except ImportError:
+    sys.exit("the peer is NumPy: pip install numpy")
+
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = ROOT / "bench"
 OURS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "clustering"
@@ -31,8 +36,6 @@ def make_vectors(folder, n, dim):
     path = folder / f"vectors-{n}-{dim}.npy"
     if path.exists():
         return path
-    import numpy as np
-
     print(f"making {path.name}", file=sys.stderr)
     random = np.random.default_rng(1)
     n_centres = 4096
@@ -128,8 +131,6 @@ def main():
     folder = BENCH / "results" / f"{today}-clustering"
     folder.mkdir(parents=True, exist_ok=True)
     commit = git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "crates") else "")
-    import numpy as np
-
     (folder / "README.md").write_text(
         f"# Clustering\n\n- command: `make bench-clustering`\n- commit: {commit}\n"
         f"- machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}\n"

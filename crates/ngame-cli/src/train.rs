@@ -16,7 +16,7 @@ use toml::Value;
 use crate::check::ReadArgs;
 use crate::hub::encoder_folder;
 use crate::progress::Bars;
-use crate::terminal::{BOLD, DIM, Table, bytes, counted, duration, grouped, stdout, styled};
+use crate::terminal::{BOLD, DIM, bytes, counted, duration, grouped, stdout, styled};
 
 /// Train a model on a data set.
 ///
@@ -243,16 +243,12 @@ fn explain(plan: &TrainPlan, out: &mut impl Write) -> std::io::Result<()> {
         grouped(data.n_held_out as u64),
         counted(data.n_labels as u64, "label"),
     )?;
-    if !plan.choices.is_empty() {
-        let mut table = Table::new(["chosen", "", ""]);
-        for choice in &plan.choices {
-            table.row([
-                format!("{} = {}", choice.setting, choice.value),
-                String::new(),
-                styled(DIM, &choice.why),
-            ]);
-        }
-        table.write(out)?;
+    let settings =
+        plan.choices.iter().map(|choice| format!("{} = {}", choice.setting, choice.value));
+    let settings: Vec<String> = settings.collect();
+    let width = settings.iter().map(String::len).max().unwrap_or(0);
+    for (setting, choice) in settings.iter().zip(&plan.choices) {
+        writeln!(out, "  {setting:<width$}  {}", styled(DIM, &choice.why))?;
     }
     let (first, last) = (plan.cluster_sizes.first(), plan.cluster_sizes.last());
     writeln!(

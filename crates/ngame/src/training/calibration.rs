@@ -84,14 +84,16 @@ pub(super) fn calibrate(corpus: &Corpus, encoder: &TextEncoder, config: &TrainCo
         forward_tokens += tokens_per_epoch as f64 / 2.0 / config.batching.refresh as f64;
     }
     let seconds_per_epoch = seconds_per_token * (tokens_per_epoch as f64 + forward_tokens / 3.0);
+    // A batch takes what it needs of the budget, if it needs less.
+    let (batch_texts, batch_tokens) =
+        (2 * batch_size, (tokens_per_epoch as usize).div_ceil(batches.len().max(1)));
+    let needed = model.activation_len(batch_texts, batch_tokens)
+        + model.scratch_len(batch_texts, batch_tokens);
+    let activations = (needed * size_of::<f32>()).min(activation_budget(config)) as u64;
     let n_parameters = model.layout().len() as u64;
     let captured = (n_points * model.dim() * 2) as u64;
     let labels = ((corpus.n_label_texts + corpus.label_text.len()) * model.dim() * 4) as u64;
     // Weights, their gradients and two moments; the packed weights of a validation.
-    let memory = 20 * n_parameters
-        + activation_budget(config) as u64
-        + captured
-        + labels
-        + corpus.tokens.memory();
+    let memory = 20 * n_parameters + activations + captured + labels + corpus.tokens.memory();
     Estimate { seconds_per_epoch, seconds: 0.0, tokens_per_epoch, memory }
 }
