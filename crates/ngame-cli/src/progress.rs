@@ -72,12 +72,12 @@ fn step_line(progress: &StepProgress) -> String {
     let StepProgress { epoch, n_epochs, loss, active, hardness, cluster_size, .. } = progress;
     let mining = progress.mining_seconds / (progress.seconds + progress.mining_seconds).max(1e-9);
     format!(
-        "epoch {epoch} of {n_epochs}, loss {loss:.4}, active {:.0} %, hardness {hardness:.2}, \
-         clusters of {cluster_size}, {} tokens/s, mining {:.1} %, {} left",
+        "epoch {epoch} of {n_epochs}, {} left, loss {loss:.4}, active {:.0} %, hardness {hardness:.2}, \
+         clusters of {cluster_size}, {} tokens/s, mining {:.1} %",
+        duration(progress.seconds_left),
         100.0 * active,
         grouped(progress.tokens_per_second as u64),
         100.0 * mining,
-        duration(progress.seconds_left),
     )
 }
 
@@ -132,7 +132,7 @@ impl Observer for Bars {
 }
 
 fn training_style() -> ProgressStyle {
-    let template = format!("{{bar:20.cyan}} {DIM}{{pos}}/{{len}}{DIM:#} {{msg}}");
+    let template = format!("{{bar:20.cyan}} {DIM}{{pos}}/{{len}}{DIM:#} {{wide_msg}}");
     ProgressStyle::with_template(&template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("━╸ ")

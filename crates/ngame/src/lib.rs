@@ -56,6 +56,7 @@
 mod atomic_file;
 pub mod baseline;
 pub mod batching;
+pub mod classifier;
 pub mod data;
 pub mod encoder;
 pub mod error;

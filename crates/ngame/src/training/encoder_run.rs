@@ -139,7 +139,9 @@ fn run(
     observer: &dyn Observer,
 ) -> Result<Trained> {
     let mut run = Run::new(plan, corpus, encoder, folder, observer)?;
-    match run.complete() {
+    let result = run.complete();
+    observer.event(Event::Finished);
+    match result {
         Err(Error::Cancelled) => {
             run.save()?;
             return Err(Error::Cancelled);

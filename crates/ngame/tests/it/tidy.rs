@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// The library's modules in the order data flows; a module uses only those before it.
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 15] = [
     "error",
     "progress",
     "atomic_file",
@@ -18,6 +18,7 @@ const ORDER: [&str; 14] = [
     "index",
     "batching",
     "loss",
+    "classifier",
     "training",
 ];
 

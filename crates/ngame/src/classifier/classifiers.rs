@@ -1,0 +1,84 @@
+//! What is learnt of every label: a vector and a bias.
+
+use std::ops::Range;
+
+use crate::encoder::VectorMatrix;
+
+/// A vector and a bias for every label. The score of label l for a point x is
+/// `scale · (vector · x) + bias`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Classifiers {
+    vectors: Vec<f32>, // (labels, dim)
+    biases: Vec<f32>,  // (labels)
+    dim: usize,
+    scale: f32,
+}
+
+impl Classifiers {
+    /// Classifiers of these vectors and biases.
+    ///
+    /// # Panics
+    /// If there is not one bias for every vector.
+    pub fn new(vectors: Vec<f32>, biases: Vec<f32>, scale: f32) -> Self {
+        let dim = vectors.len() / biases.len().max(1);
+        assert_eq!(vectors.len(), dim * biases.len(), "a bias for every vector");
+        Self { vectors, biases, dim, scale }
+    }
+
+    /// How many labels there are.
+    pub fn n_labels(&self) -> usize {
+        self.biases.len()
+    }
+
+    /// The length of a vector.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// All vectors, back to back.
+    pub fn vectors(&self) -> &[f32] {
+        &self.vectors
+    }
+
+    /// All biases.
+    pub fn biases(&self) -> &[f32] {
+        &self.biases
+    }
+
+    /// The score of a label for a point.
+    pub fn score(&self, label: usize, point: &[f32]) -> f32 {
+        let vector = &self.vectors[label * self.dim..(label + 1) * self.dim];
+        self.scale * ngame_nn::dot(vector, point) + self.biases[label]
+    }
+
+    /// Vectors one longer, whose inner products with points that have a 1 behind them are the scores:
+    /// what an index of inner products can search.
+    pub fn with_biases(&self) -> VectorMatrix {
+        let mut numbers = Vec::with_capacity(self.n_labels() * (self.dim + 1));
+        for (vector, bias) in self.vectors.chunks_exact(self.dim).zip(&self.biases) {
+            numbers.extend(vector.iter().map(|value| self.scale * value));
+            numbers.push(*bias);
+        }
+        VectorMatrix::from_f32(numbers, self.dim + 1)
+    }
+
+    /// Joins parts that were trained apart, in order.
+    ///
+    /// # Panics
+    /// If they differ in length or scale.
+    pub fn join(parts: Vec<Self>) -> Self {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next().expect("at least one part");
+        for part in parts {
+            assert!(part.dim == all.dim && part.scale == all.scale, "parts of one kind");
+            all.vectors.extend(part.vectors);
+            all.biases.extend(part.biases);
+        }
+        all
+    }
+}
+
+/// Labels cut into parts of like size.
+pub(super) fn blocks(n_labels: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..n_labels).step_by(size).map(move |start| start..n_labels.min(start + size))
+}
