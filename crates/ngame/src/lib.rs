@@ -4,7 +4,9 @@
 //! The modules in the order data flows; each uses only those before it:
 //!
 //! ```text
-//!  files ──> data ──> Dataset ──┬──> tokens ────> TokenStore
+//!  files ──> data ──> Dataset ──┬──> tokens ──> TokenStore ──> encoder ──> vectors ──> index
+//!                               │                              ^    │          │
+//!                               │                          training ┴── batching, loss, classifier
 //!                               ├──> baseline ──┐
 //!  any system's predictions ────┼───────────────┴──> metrics ──> numbers people trust
 //!                               └── truth, filter pairs, label counts ──┘
@@ -15,6 +17,11 @@
 //! - [`baseline`] predicts without training: what any classifier has to beat;
 //! - [`tokens`] turns texts into token ids, once;
 //! - [`encoder`] turns token ids into unit vectors;
+//! - [`index`] finds the vectors that score highest with another;
+//! - [`batching`] says which points share a mini-batch: those that are close;
+//! - [`loss`] says how wrong the scores of a batch are, and which way is better;
+//! - [`classifier`] learns a vector for every label, beyond what its text says;
+//! - [`training`] makes an encoder of a data set: a plan, a run, and a way to go on after a stop;
 //! - [`error`] tells what went wrong and what to do, [`progress`] how far long work is.
 //!
 //! The library never prints. Whoever calls it passes an [`progress::Observer`], which hears of
