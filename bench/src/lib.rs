@@ -2,6 +2,27 @@
 
 use std::time::{Duration, Instant};
 
+use ngame::data::{Dataset, ScoredCsr, Split};
+use ngame::metrics::{PropensityModel, Task, evaluate};
+use serde_json::{Value, json};
+
+/// What predictions for a split reach, in percent; filter pairs have been left out of them.
+pub fn reached(dataset: &Dataset, split: &Split, predictions: &ScoredCsr) -> Value {
+    let counts = dataset.train.by_point.column_counts();
+    let n_points = dataset.train.n_points() as u64;
+    let weights = PropensityModel::default().inverse_propensities(n_points, &counts);
+    let task = Task { truth: &split.by_point, filter: None, inverse_propensities: Some(&weights) };
+    let metrics = evaluate(predictions, &task, 100);
+    let psp = metrics.psprecision.expect("there are propensities");
+    json!({
+        "P@1": 100.0 * metrics.precision[0],
+        "P@5": 100.0 * metrics.precision[4],
+        "PSP@1": 100.0 * psp[0],
+        "PSP@5": 100.0 * psp[4],
+        "R@100": 100.0 * metrics.recall[99],
+    })
+}
+
 /// The most memory this process has held, in bytes; 0 where the system does not tell.
 pub fn peak_memory() -> u64 {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return 0 };

@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use clap::Parser;
 use ngame::classifier::{OneVsAll, train_one_vs_all};
-use ngame::data::{Dataset, ReadOptions, ScoredCsr, TextChoice};
+use ngame::data::{Dataset, ReadOptions, TextChoice};
 use ngame::encoder::{Precision, TextEncoder, VectorMatrix, VectorType};
 use ngame::index::search_exact;
-use ngame::metrics::{PropensityModel, Task, evaluate};
 use ngame::progress::Silent;
-use serde_json::{Value, json};
+use ngame_bench::reached;
+use serde_json::json;
 
 #[derive(Parser)]
 struct Args {
@@ -69,25 +69,10 @@ fn main() -> anyhow::Result<()> {
     let filter = Some(&test.filter);
     let by_embedding = search_exact(&queries, &labels, 100, filter, &Silent)?;
     let by_classifier = search_exact(&longer, &classifiers.with_biases(), 100, filter, &Silent)?;
-    let counts = dataset.train.by_point.column_counts();
-    let weights =
-        PropensityModel::default().inverse_propensities(dataset.train.n_points() as u64, &counts);
-    let task = Task { truth: &test.by_point, filter: None, inverse_propensities: Some(&weights) };
-    let metrics = |found: &ScoredCsr| -> Value {
-        let metrics = evaluate(found, &task, 100);
-        let psp = metrics.psprecision.unwrap_or_default();
-        json!({
-            "P@1": 100.0 * metrics.precision[0],
-            "P@5": 100.0 * metrics.precision[4],
-            "PSP@1": 100.0 * psp[0],
-            "PSP@5": 100.0 * psp[4],
-            "R@100": 100.0 * metrics.recall[99],
-        })
-    };
     let answer = json!({
         "seconds_per_epoch": seconds,
-        "embedding": metrics(&by_embedding),
-        "classifier": metrics(&by_classifier),
+        "embedding": reached(&dataset, test, &by_embedding),
+        "classifier": reached(&dataset, test, &by_classifier),
     });
     writeln!(std::io::stdout(), "{answer}")?;
     Ok(())

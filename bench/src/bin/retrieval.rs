@@ -8,9 +8,8 @@ use clap::Parser;
 use ngame::data::{Dataset, ReadOptions, TextChoice};
 use ngame::encoder::{Precision, TextEncoder, VectorType};
 use ngame::index::search_exact;
-use ngame::metrics::{PropensityModel, Task, evaluate};
 use ngame::progress::Silent;
-use serde_json::json;
+use ngame_bench::reached;
 
 #[derive(Parser)]
 struct Args {
@@ -36,20 +35,6 @@ fn main() -> anyhow::Result<()> {
     let labels = embedder.embed_texts(&dataset.labels.texts, VectorType::F32, &Silent)?;
     let points = embedder.embed_texts(&test.texts, VectorType::F32, &Silent)?;
     let found = search_exact(&points, &labels, 100, Some(&test.filter), &Silent)?;
-    let counts = dataset.train.by_point.column_counts();
-    let weights =
-        PropensityModel::default().inverse_propensities(dataset.train.n_points() as u64, &counts);
-    let task = Task { truth: &test.by_point, filter: None, inverse_propensities: Some(&weights) };
-    let metrics = evaluate(&found, &task, 100);
-    let psp = metrics.psprecision.unwrap_or_default();
-    let percent = |value: f64| 100.0 * value;
-    let answer = json!({
-        "P@1": percent(metrics.precision[0]),
-        "P@5": percent(metrics.precision[4]),
-        "PSP@1": percent(psp[0]),
-        "PSP@5": percent(psp[4]),
-        "R@100": percent(metrics.recall[99]),
-    });
-    writeln!(std::io::stdout(), "{answer}")?;
+    writeln!(std::io::stdout(), "{}", reached(&dataset, test, &found))?;
     Ok(())
 }

@@ -103,3 +103,15 @@ pub struct Silent;
 impl Observer for Silent {
     fn event(&self, _: Event<'_>) {}
 }
+
+/// Passes on the wish to stop and nothing else: for work inside of work, whose progress nobody asked
+/// for.
+pub(crate) struct StopOnly<'a>(pub(crate) &'a dyn Observer);
+
+impl Observer for StopOnly<'_> {
+    fn event(&self, _: Event<'_>) {}
+
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+}

@@ -15,7 +15,7 @@ use super::text_source::TextSource;
 use super::vectors::{RowMut, VectorMatrix, VectorSink, VectorType};
 use crate::data::Texts;
 use crate::error::{InputError, InputErrorKind, Place};
-use crate::progress::{Event, Observer};
+use crate::progress::{Event, Observer, StopOnly};
 use crate::tokens::{TokenStore, Tokenizer, tokenize};
 use crate::{Error, Result};
 
@@ -134,7 +134,8 @@ impl<'a> Embedder<'a> {
             if window.is_empty() {
                 break;
             }
-            let store = tokenize(&window, self.tokenizer, self.max_tokens, &Quiet(observer))?;
+            // The bar shows texts embedded, not tokenised.
+            let store = tokenize(&window, self.tokenizer, self.max_tokens, &StopOnly(observer))?;
             drop(window);
             sink.append(store.n_texts(), &mut |rows| {
                 embedded.n_tokens += self.embed_window(&store, &|row| row, rows, observer)?;
@@ -318,17 +319,6 @@ fn cut(lengths: &[usize]) -> Vec<Range<usize>> {
         ranges.push(begin..lengths.len());
     }
     ranges
-}
-
-/// Passes on the wish to stop and nothing else: the bar shows texts embedded, not tokenised.
-struct Quiet<'a>(&'a dyn Observer);
-
-impl Observer for Quiet<'_> {
-    fn event(&self, _: Event<'_>) {}
-
-    fn cancelled(&self) -> bool {
-        self.0.cancelled()
-    }
 }
 
 #[cfg(test)]

@@ -23,12 +23,7 @@ impl Loss for CrossEntropy {
         room: &mut Vec<Candidate>,
     ) -> RowReport {
         self.negatives.choose(scores, targets, room);
-        let positives: Vec<(f32, u32)> = targets
-            .other_positives
-            .iter()
-            .chain([&(targets.positive as u32)])
-            .map(|&column| (scores[column as usize], column))
-            .collect();
+        let positives = targets.all_positives(scores);
         scores.fill(0.0);
         let mut report = RowReport { n_negatives: room.len(), ..Default::default() };
         let share = 1.0 / positives.len() as f32;

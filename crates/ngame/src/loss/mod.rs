@@ -48,7 +48,15 @@ pub struct RowTargets<'a> {
     pub ignored: &'a [u32],
 }
 
-/// A label that may be a negative of a point: its score and its column.
+impl RowTargets<'_> {
+    /// The scores and columns of all positives, the one that was drawn last.
+    fn all_positives(&self, scores: &[f32]) -> Vec<Candidate> {
+        let columns = self.other_positives.iter().copied().chain([self.positive as u32]);
+        columns.map(|column| (scores[column as usize], column)).collect()
+    }
+}
+
+/// A label of the batch as a point sees it: its score and its column.
 pub type Candidate = (f32, u32);
 
 /// What a point's loss looked like.

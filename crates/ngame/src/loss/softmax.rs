@@ -26,12 +26,10 @@ impl Loss for Softmax {
         room: &mut Vec<Candidate>,
     ) -> RowReport {
         self.negatives.choose(scores, targets, room);
-        let others = if self.every_positive { targets.other_positives } else { &[] };
-        let positives: Vec<(f32, u32)> = others
-            .iter()
-            .chain([&(targets.positive as u32)])
-            .map(|&column| (scores[column as usize], column))
-            .collect();
+        let positives = match self.every_positive {
+            true => targets.all_positives(scores),
+            false => vec![(scores[targets.positive], targets.positive as u32)],
+        };
         scores.fill(0.0);
         let mut report = RowReport { n_negatives: room.len(), ..Default::default() };
         // The logarithm of the sum of the negatives' powers: the score of all of them together.

@@ -15,12 +15,12 @@ use super::encoder_step::{EncoderStep, StepAt, StepReport, wants_classifiers};
 use super::metrics_log::MetricsLog;
 use super::plan::TrainPlan;
 use super::run_folder::RunFolder;
-use super::validation::{Quiet, Retrieval, label_vectors, validate};
+use super::validation::{Retrieval, label_vectors, validate};
 use crate::batching::{Batches, Clusters, Mined, NegativeLists, Sampler, Views, Wants};
 use crate::data::Dataset;
 use crate::encoder::{Existing, Precision, TextEncoder, Vector, VectorMatrix, VectorType};
 use crate::folder_aside::FolderAside;
-use crate::progress::{Event, Observer, StepProgress, ValidationProgress};
+use crate::progress::{Event, Observer, StepProgress, StopOnly, ValidationProgress};
 use crate::{Error, Result};
 
 /// A loss beyond this is no longer going anywhere.
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
         let classifiers = match wants_classifiers(config) {
             true => {
                 let labels =
-                    label_vectors(corpus, &encoder.embedder(Precision::F32), &Quiet(observer))?;
+                    label_vectors(corpus, &encoder.embedder(Precision::F32), &StopOnly(observer))?;
                 Some(labels.all().to_vec())
             }
             false => None,
@@ -282,7 +282,7 @@ impl<'a> Run<'a> {
         let epoch = self.state.epoch;
         let Some(wants) = self.sampler.wants(epoch) else { return Ok(()) };
         let began = Instant::now();
-        let quiet = Quiet(self.observer);
+        let quiet = StopOnly(self.observer);
         let fresh = match wants {
             Wants::Nothing => None,
             _ if self.state.captured => None,
@@ -315,7 +315,7 @@ impl<'a> Run<'a> {
     /// Tries the encoder on held-out points and keeps it if it is the best so far.
     fn validate(&mut self) -> Result<()> {
         let began = Instant::now();
-        let quiet = Quiet(self.observer);
+        let quiet = StopOnly(self.observer);
         let embedder = self.encoder.embedder(Precision::F32);
         let labels = match &self.step.classifiers {
             None => label_vectors(self.corpus, &embedder, &quiet)?,

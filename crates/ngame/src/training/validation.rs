@@ -6,7 +6,7 @@ use crate::Result;
 use crate::encoder::{Embedder, Vector, VectorMatrix, VectorType};
 use crate::index::search_exact;
 use crate::metrics::{Task, evaluate};
-use crate::progress::{Event, Observer};
+use crate::progress::Observer;
 
 /// How many labels are looked at for each point.
 const DEPTH: usize = 100;
@@ -68,15 +68,4 @@ pub(super) fn validate(
         precision_5: metrics.precision[4],
         recall_100: metrics.recall[DEPTH - 1],
     })
-}
-
-/// Passes on the wish to stop and nothing else.
-pub(super) struct Quiet<'a>(pub(super) &'a dyn Observer);
-
-impl Observer for Quiet<'_> {
-    fn event(&self, _: Event<'_>) {}
-
-    fn cancelled(&self) -> bool {
-        self.0.cancelled()
-    }
 }
