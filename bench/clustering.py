@@ -18,6 +18,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from turns import Side
+
 try:
     import numpy as np
 except ImportError:
@@ -55,31 +57,6 @@ def make_vectors(folder, n, dim):
     return path
 
 
-class Side:
-    """A program that does its work once for every line it gets."""
-
-    def __init__(self, command):
-        environment = dict(os.environ, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2")
-        command = [str(word) for word in command]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        self.answer()
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"it failed with {self.process.wait()}")
-        return line
-
-    def turn(self, seed=0):
-        self.process.stdin.write(f"{seed}\n")
-        self.process.stdin.flush()
-        return json.loads(self.answer())
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--vectors", type=Path, default=BENCH / "data" / "vectors", help="where vectors are kept")
@@ -91,17 +68,17 @@ def main():
 
     path = files[COMPARED]
     words = [path, "--cluster-size", CLUSTER, "--threads", 2]
-    peer = Side([sys.executable, BENCH / "clustering_peer.py", *words])
+    peer = Side("NumPy", [sys.executable, BENCH / "clustering_peer.py", *words], OPENBLAS_NUM_THREADS="2")
     for turn in range(args.rounds):
         # A process of its own every time, for its peak of memory; both have read the vectors before.
-        ours = Side([OURS, *words])
+        ours = Side("ngame", [OURS, *words])
         raw["compared"].append({"ngame": ours.turn(turn), "peer": peer.turn(turn)})
         ours.close()
     peer.close()
     for size in SIZES:
-        side = Side([OURS, files[size], "--cluster-size", CLUSTER, "--threads", 2])
-        side.turn()  # Brings the file into memory.
-        raw["cost"][size] = [side.turn() for _ in range(args.rounds)]
+        side = Side("ngame", [OURS, files[size], "--cluster-size", CLUSTER, "--threads", 2])
+        side.turn(0)  # Brings the file into memory.
+        raw["cost"][size] = [side.turn(seed) for seed in range(args.rounds)]
         side.close()
 
     ratio = statistics.median(turn["peer"]["seconds"] / turn["ngame"]["seconds"] for turn in raw["compared"])

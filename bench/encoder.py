@@ -21,12 +21,13 @@ import datetime
 import json
 import os
 import platform
-import shlex
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from turns import Side
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = ROOT / "bench"
@@ -41,34 +42,6 @@ PAIRS = 1600
 LEAST_COSINE = 0.99999
 # "python library for reading and writing image files", with [CLS] and [SEP].
 QUERY = [101, 18750, 3075, 2005, 3752, 1998, 3015, 3746, 6764, 102]
-
-
-class Side:
-    """A program that does its work once for every line it gets."""
-
-    def __init__(self, name, program, words):
-        self.name = name
-        command = [str(word) for word in (*program, *words)]
-        print("  " + shlex.join(Path(word).name if "/" in word else word for word in command), file=sys.stderr)
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.answer()
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"{self.name} failed with {self.process.wait()}")
-        return line
-
-    def turn(self):
-        # Threads of a program that has just had its turn may still be spinning.
-        time.sleep(0.3)
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        return json.loads(self.answer())
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def peer_python():
@@ -100,7 +73,7 @@ class Bench:
     def turns(self, name, sides, turns):
         """Every side in turn, `turns` times; sides are (name, program, words)."""
         print(f"{name}, {turns} turns each", file=sys.stderr)
-        running = [Side(*side) for side in sides]
+        running = [Side(name, [*program, *words]) for name, program, words in sides]
         results = {side.name: [] for side in running}
         for _ in range(turns):
             for side in running:
