@@ -29,6 +29,19 @@ impl Clusters {
         Self { order, n_clusters }
     }
 
+    /// The same for an order that may be none: `None` unless it has every point once and clusters fit.
+    pub fn checked(order: Vec<u32>, n_clusters: usize) -> Option<Self> {
+        let mut seen = vec![false; order.len()];
+        for &point in &order {
+            let slot = seen.get_mut(point as usize)?;
+            if std::mem::replace(slot, true) {
+                return None;
+            }
+        }
+        let fit = n_clusters <= order.len() && (n_clusters == 0) == order.is_empty();
+        fit.then_some(Self { order, n_clusters })
+    }
+
     /// How many points there are.
     pub fn n_points(&self) -> usize {
         self.order.len()
@@ -92,4 +105,19 @@ impl Clusters {
 pub(super) fn places(n_points: usize, n_clusters: usize, clusters: Range<usize>) -> Range<usize> {
     let begin = |cluster: usize| (cluster as u128 * n_points as u128 / n_clusters as u128) as usize;
     begin(clusters.start)..begin(clusters.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_orders_of_all_points_make_clusters() {
+        assert_eq!(Clusters::checked(vec![2, 0, 1], 2), Some(Clusters::new(vec![2, 0, 1], 2)));
+        for (order, n_clusters) in
+            [(vec![0, 0, 1], 2), (vec![0, 3, 1], 2), (vec![0, 1], 3), (vec![0], 0), (vec![], 1)]
+        {
+            assert_eq!(Clusters::checked(order, n_clusters), None);
+        }
+    }
 }

@@ -385,6 +385,7 @@ impl TrainConfig {
                 "shares of the run, from 0 to 1",
             ),
             ("batching.refresh", batching.refresh > 0, "at least 1"),
+            ("batching.ann_negatives", batching.ann_negatives <= 1_000, "at most 1,000"),
             (
                 "batching.hardest",
                 batching.hardest > 0.0 && batching.hardest <= 1.0,
@@ -406,10 +407,18 @@ impl TrainConfig {
             ("optimiser.max_norm", optimiser.max_norm > 0.0, "above 0"),
             ("optimiser.epsilon", positive(optimiser.epsilon), "above 0"),
             ("validation.every", positive(validation.every), "above 0"),
-            ("run.epochs", run.epochs != Some(0), "at least 1"),
+            (
+                "run.epochs",
+                run.epochs.is_none_or(|n| (1..=100_000).contains(&n)),
+                "from 1 to 100,000",
+            ),
             ("run.minutes", positive(run.minutes), "above 0"),
             ("run.memory", positive(run.memory), "above 0, in GiB"),
-            ("run.checkpoint", run.checkpoint >= 0.0, "0 or more minutes"),
+            (
+                "run.checkpoint",
+                (0.0..=1e6).contains(&run.checkpoint),
+                "minutes from 0 to 1,000,000",
+            ),
         ];
         match checks.into_iter().find(|(_, holds, _)| !holds) {
             None => Ok(()),
@@ -474,7 +483,17 @@ mod tests {
             |setting: &str| config_from(None, None, &settings(&[setting])).unwrap_err().to_string();
         assert!(told("loss.margn=0.2").contains("margn"), "{}", told("loss.margn=0.2"));
         assert!(told("loss.margin=wide").contains("loss.margin"), "{}", told("loss.margin=wide"));
-        assert!(told("batching.hardest=0").contains("batching.hardest"));
+        for setting in [
+            "batching.hardest=0",
+            "batching.ann_negatives=1000000000000",
+            "run.checkpoint=inf",
+            "run.epochs=1000000000000",
+            "run.minutes=nan",
+            "validation.every=0",
+        ] {
+            let name = setting.split('=').next().unwrap();
+            assert!(told(setting).starts_with(name), "{}", told(setting));
+        }
         assert!(parse_setting("=3").is_err() && parse_setting("x").is_err());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("train.toml");

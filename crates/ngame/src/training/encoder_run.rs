@@ -9,9 +9,9 @@ use ngame_nn::{Decay, Schedule};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{self, Arrays, Checkpoint};
-use super::config::{Embeddings, RateDecay};
+use super::config::{Embeddings, Mode, RateDecay};
 use super::corpus::Corpus;
-use super::encoder_step::{EncoderStep, StepAt, StepReport, wants_classifiers};
+use super::encoder_step::{EncoderStep, StepAt, StepReport};
 use super::metrics_log::MetricsLog;
 use super::plan::TrainPlan;
 use super::run_folder::RunFolder;
@@ -54,6 +54,8 @@ struct State {
     mined: Option<MinedShape>,
     /// Whether captured vectors are those of a whole epoch.
     captured: bool,
+    /// Whether the held-out points are still to be looked at after the last step.
+    validation_due: bool,
     n_optimiser_steps: u64,
     n_classifier_steps: u64,
 }
@@ -172,13 +174,13 @@ impl<'a> Run<'a> {
                 RateDecay::Cosine => Decay::Cosine,
             },
         };
-        let classifiers = match wants_classifiers(config) {
-            true => {
+        let classifiers = match config.mode {
+            Mode::Joint => {
                 let labels =
                     label_vectors(corpus, &encoder.embedder(Precision::F32), &StopOnly(observer))?;
                 Some(labels.all().to_vec())
             }
-            false => None,
+            Mode::Modular => None,
         };
         let step = EncoderStep::new(corpus, &encoder, config, classifiers);
         let looks_again = (1..plan.n_epochs()).any(|epoch| {
@@ -188,7 +190,9 @@ impl<'a> Run<'a> {
         let captured = captures
             .then(|| VectorMatrix::zeros(corpus.n_points(), encoder.dim(), VectorType::F16));
         let checkpoint = checkpoint::read_newest::<State>(folder)?;
-        let at = checkpoint.as_ref().map_or(0, |(found, _)| found.state.step);
+        let (at, validated) = checkpoint
+            .as_ref()
+            .map_or((0, false), |(found, _)| (found.state.step, !found.state.validation_due));
         let mut run = Self {
             plan,
             corpus,
@@ -201,7 +205,7 @@ impl<'a> Run<'a> {
             state: State::default(),
             mined: None,
             captured,
-            log: MetricsLog::open(&folder.metrics(), at)?,
+            log: MetricsLog::open(&folder.metrics(), at, validated)?,
             saved: Instant::now(),
         };
         if let Some((checkpoint, problem)) = checkpoint {
@@ -233,7 +237,18 @@ impl<'a> Run<'a> {
         let (size, seed) = (mined.cluster_size, self.plan.config.run.seed);
         let batches =
             Batches::draw(&mined.clusters, size, self.plan.batch_size(), seed, self.state.epoch);
-        while self.state.batch < batches.len() {
+        loop {
+            // Before a step and not after one: a look that a stop cut short is made up for.
+            if self.state.validation_due {
+                self.validate()?;
+            }
+            let interval = Duration::from_secs_f64(60.0 * self.plan.config.run.checkpoint);
+            if self.state.batch > 0 && self.saved.elapsed() >= interval {
+                self.save()?;
+            }
+            if self.state.batch == batches.len() {
+                return Ok(());
+            }
             if self.observer.cancelled() {
                 return Err(Error::Cancelled);
             }
@@ -254,16 +269,9 @@ impl<'a> Run<'a> {
             self.state.seconds += seconds;
             self.state.batch += 1;
             self.state.step += 1;
+            self.state.validation_due = self.is_validation_due(batches.len());
             self.tell(&report, learning_rate, seconds)?;
-            if self.is_validation_due(batches.len()) {
-                self.validate()?;
-            }
-            let interval = Duration::from_secs_f64(60.0 * self.plan.config.run.checkpoint);
-            if self.saved.elapsed() >= interval {
-                self.save()?;
-            }
         }
-        Ok(())
     }
 
     /// Whether the step just done reached the next look at the held-out points, or the end.
@@ -331,6 +339,7 @@ impl<'a> Run<'a> {
             checkpoint::write(&self.folder.best(), &step, &vec![("parameters", weights)])?;
             self.state.best = Some(Best { step, value, precision_1, precision_5, recall_100 });
         }
+        self.state.validation_due = false;
         self.state.validation_seconds += began.elapsed().as_secs_f64();
         let progress = ValidationProgress {
             epoch: self.state.epoch + 1,
@@ -426,15 +435,11 @@ impl<'a> Run<'a> {
 
     /// Takes up a checkpoint.
     fn restore(&mut self, checkpoint: Checkpoint<State>) -> Result<()> {
-        let other = || Error::Setting {
-            setting: "--resume".to_owned(),
-            problem: "the checkpoint belongs to another plan; begin anew with --force".to_owned(),
-        };
         let state = checkpoint.state.clone();
         let (_, parameters) = self.encoder.parts_mut();
         let len = parameters.values().len();
         let floats = |name: &str, len: usize| {
-            checkpoint.array::<f32>(name).filter(|found| found.len() == len).ok_or_else(other)
+            checkpoint.array::<f32>(name).filter(|found| found.len() == len).ok_or_else(other_plan)
         };
         parameters.values_mut().copy_from_slice(&floats("parameters", len)?);
         self.step.optimiser.restore(
@@ -453,26 +458,32 @@ impl<'a> Run<'a> {
         }
         if let Some(shape) = state.mined {
             let n_points = self.corpus.n_points();
-            let order = checkpoint.array::<u32>("clusters").filter(|all| all.len() == n_points);
+            let order = checkpoint.array::<u32>("clusters").ok_or_else(other_plan)?;
+            let clusters = Clusters::checked(order, shape.n_clusters)
+                .filter(|clusters| clusters.n_points() == n_points)
+                .ok_or_else(other_plan)?;
+            let n_targets = self.corpus.n_targets() as u32;
+            let is_target = |&label: &u32| label < n_targets || label == u32::MAX;
             let negatives = match shape.negatives {
                 None => None,
-                Some(each) => {
-                    let labels = checkpoint.array::<u32>("negatives");
-                    let labels = labels.filter(|all| all.len() == n_points * each);
-                    Some(NegativeLists::new(labels.ok_or_else(other)?, each))
-                }
+                Some(each) => checkpoint
+                    .array::<u32>("negatives")
+                    .filter(|all| each > 0 && Some(all.len()) == n_points.checked_mul(each))
+                    .filter(|all| all.iter().all(is_target))
+                    .map(|all| Some(NegativeLists::new(all, each)))
+                    .ok_or_else(other_plan)?,
             };
-            self.mined = Some(Mined {
-                clusters: Clusters::new(order.ok_or_else(other)?, shape.n_clusters),
-                cluster_size: shape.cluster_size,
-                negatives,
-            });
+            let cluster_size = shape.cluster_size.max(1);
+            self.mined = Some(Mined { clusters, cluster_size, negatives });
+        }
+        if self.mined.is_none() && state.batch > 0 {
+            return Err(other_plan());
         }
         if let Some(captured) = &mut self.captured {
             let (rows, dim) = (captured.n_rows(), captured.dim());
             let numbers =
                 checkpoint.array("captured").filter(|numbers| numbers.len() == rows * dim);
-            *captured = VectorMatrix::from_f16(numbers.ok_or_else(other)?, dim);
+            *captured = VectorMatrix::from_f16(numbers.ok_or_else(other_plan)?, dim);
         }
         self.state = state;
         Ok(())
@@ -487,7 +498,11 @@ impl<'a> Run<'a> {
             let found = checkpoint::read::<u64>(&self.folder.best())?;
             let (_, parameters) = self.encoder.parts_mut();
             let weights = found.array::<f32>("parameters").unwrap_or_default();
-            assert_eq!(weights.len(), parameters.values().len(), "the best of this run");
+            if Some(found.state) != best.map(|best| best.step)
+                || weights.len() != parameters.values().len()
+            {
+                return Err(other_plan());
+            }
             parameters.values_mut().copy_from_slice(&weights);
         }
         self.encoder.write(&aside, "encoder/")?;
@@ -508,5 +523,13 @@ impl<'a> Run<'a> {
             seconds: self.state.seconds,
             mining_seconds: self.state.mining_seconds,
         })
+    }
+}
+
+/// A checkpoint, or the best weights, of some other run.
+fn other_plan() -> Error {
+    Error::Setting {
+        setting: "--resume".to_owned(),
+        problem: "the checkpoint belongs to another plan; begin anew with --force".to_owned(),
     }
 }

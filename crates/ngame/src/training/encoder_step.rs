@@ -6,7 +6,7 @@ use ngame_nn::{AdamW, AdamWConfig, Dropout, Gradients, TrainingPass, VectorTable
 
 use super::batch_texts::BatchTexts;
 use super::calibration::activation_budget;
-use super::config::{LossConfig, LossKind, Mode, Negatives, TrainConfig};
+use super::config::{LossConfig, LossKind, Negatives, TrainConfig};
 use super::corpus::Corpus;
 use crate::batching::NegativeLists;
 use crate::encoder::TextEncoder;
@@ -191,11 +191,6 @@ pub(super) fn make_loss(config: &LossConfig) -> Box<dyn Loss> {
             Box::new(CrossEntropy { scale: config.scale, bias: config.bias, negatives })
         }
     }
-}
-
-/// The classifiers that joint training starts from, if it is asked for: the labels' embeddings.
-pub(super) fn wants_classifiers(config: &TrainConfig) -> bool {
-    config.mode == Mode::Joint
 }
 
 /// Copies rows.

@@ -25,14 +25,16 @@ struct Line<'a, T> {
 }
 
 impl MetricsLog {
-    /// Opens a log and drops what it tells of steps after `step`: they will be done again.
-    pub(super) fn open(path: &Path, step: u64) -> Result<Self> {
+    /// Opens a log and drops what it tells of steps after `step`, and of the validation after that
+    /// one unless it was `validated`: they will be done again.
+    pub(super) fn open(path: &Path, step: u64, validated: bool) -> Result<Self> {
         let kept = match fs::read_to_string(path) {
             Ok(text) => text
                 .lines()
                 .filter(|line| {
                     let value: Value = serde_json::from_str(line).unwrap_or_default();
-                    value.get("step").and_then(Value::as_u64).is_some_and(|at| at <= step)
+                    let at = value.get("step").and_then(Value::as_u64).unwrap_or(u64::MAX);
+                    at < step || (at == step && (validated || value["kind"] == "step"))
                 })
                 .fold(String::new(), |kept, line| kept + line + "\n"),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -66,7 +68,7 @@ mod tests {
     fn lines_after_a_checkpoint_are_dropped_when_a_run_goes_on() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.jsonl");
-        let mut log = MetricsLog::open(&path, 0).unwrap();
+        let mut log = MetricsLog::open(&path, 0, true).unwrap();
         for step in 1..=5 {
             log.add("step", &At { step }).unwrap();
         }
@@ -75,11 +77,17 @@ mod tests {
         let mut text = fs::read_to_string(&path).unwrap();
         text.push_str("{\"kind\":\"st");
         fs::write(&path, text).unwrap();
-        let mut log = MetricsLog::open(&path, 3).unwrap();
+        let mut log = MetricsLog::open(&path, 3, true).unwrap();
         log.add("step", &At { step: 4 }).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4);
         assert_eq!(lines[3], r#"{"kind":"step","step":4}"#);
+        log.add("validation", &At { step: 4 }).unwrap();
+        drop(log);
+        for (validated, n_lines) in [(true, 5), (false, 4)] {
+            MetricsLog::open(&path, 4, validated).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), n_lines);
+        }
     }
 }

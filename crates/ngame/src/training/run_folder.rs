@@ -57,13 +57,15 @@ impl RunFolder {
             Err(error) => return Err(Error::io("read", path, error)),
             Ok(text) => text,
         };
-        toml::from_str(&text).map_err(|error| {
+        let plan: TrainPlan = toml::from_str(&text).map_err(|error| -> Error {
             InputError::new(InputErrorKind::DamagedFile, Place::file(path))
                 .expected("the plan that was written when the run began")
                 .found(error.to_string().trim().replace('\n', " "))
                 .help("begin anew with --force")
                 .into()
-        })
+        })?;
+        plan.config.check()?; // Someone may have edited it.
+        Ok(plan)
     }
 
     /// Removes everything.

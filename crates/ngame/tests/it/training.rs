@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ngame::Error;
 use ngame::data::{Dataset, ReadOptions};
@@ -143,6 +144,53 @@ fn a_run_with_stops_ends_with_the_same_bytes() {
         };
         assert_eq!(steps(&one), steps(&other), "every step is logged once");
     }
+}
+
+/// Asks for a stop the n-th time it is asked: in the middle of mining or validating, too.
+struct StopAtAsk {
+    left: AtomicUsize,
+}
+
+impl Observer for StopAtAsk {
+    fn event(&self, _: Event<'_>) {}
+
+    fn cancelled(&self) -> bool {
+        let less = |left: usize| left.checked_sub(1);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
+    }
+}
+
+#[test]
+fn a_stop_in_the_middle_of_mining_or_validating_changes_nothing() {
+    let dataset = sample();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = &["batching.embeddings=recomputed", "validation.every=0.5"];
+    let (one, other) = (folder.path().join("straight"), folder.path().join("stopped"));
+    straight(&dataset, settings, &one);
+    let (plan, corpus, encoder) = plan(&dataset, settings);
+    let stopping = |asks: usize| StopAtAsk { left: AtomicUsize::new(asks) };
+    let mut result = train(&plan, &corpus, encoder, &other, Existing::Keep, &stopping(3));
+    let run = RunFolder::of(&other);
+    let mut n_stops = 0;
+    // A resumed run tokenises first, which asks as well. Every try gets a little further.
+    while let Err(error) = result {
+        assert!(matches!(error, Error::Cancelled), "{error}");
+        n_stops += 1;
+        result = run.resume(&dataset, &other, Existing::Keep, &stopping(8 + n_stops));
+        assert!(n_stops < 300, "it never ends");
+    }
+    assert!(n_stops > 10, "{n_stops}");
+    assert!(weights(&one) == weights(&other));
+    let lines = |model: &Path| -> Vec<(String, u64)> {
+        let text = std::fs::read_to_string(model.join("metrics.jsonl")).unwrap();
+        let values = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        values
+            .map(|value: serde_json::Value| {
+                (value["kind"].as_str().unwrap().to_owned(), value["step"].as_u64().unwrap())
+            })
+            .collect()
+    };
+    assert_eq!(lines(&one), lines(&other), "every step and every validation once");
 }
 
 #[test]
