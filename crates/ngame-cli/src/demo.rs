@@ -86,6 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         out,
         "\n{}\n  ngame check FILE_OR_FOLDER    what is in your own data: one CSV with columns\n\
          {:32}text and labels is enough\n  \
+         ngame train --help            train an encoder on it, in seconds to minutes\n  \
          ngame metrics --help          score any system's predictions",
         styled(BOLD, "Next"),
         ""
