@@ -14,6 +14,9 @@ use rayon::prelude::*;
 /// would show.
 const LEAST_PART: usize = 64;
 
+/// A rest of fewer rows or columns is no part of its own.
+const SHORT_REST: usize = 16;
+
 /// A matrix to read, (rows, columns).
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
@@ -51,6 +54,14 @@ pub fn multiply(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
     product(a, b, out, false);
 }
 
+/// `out = a b` on this thread alone: for those who have cut their work themselves, and want what they
+/// multiply to stay in this thread's cache.
+pub fn multiply_here(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
+    assert_eq!(a.columns, b.rows, "inner sizes of a product");
+    assert_eq!(out.len(), a.rows * b.columns, "size of a product");
+    Target(out.as_mut_ptr()).fill(a, b, 0..a.rows, 0..b.columns, false);
+}
+
 /// `out += a b`.
 pub fn multiply_add(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32]) {
     product(a, b, out, true);
@@ -64,17 +75,20 @@ fn product(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], add: bool) {
     let by_rows = a.rows >= b.columns;
     let long = a.rows.max(b.columns);
     let part = long.div_ceil(2 * rayon::current_num_threads()).next_multiple_of(16).max(LEAST_PART);
+    // The last part takes a short rest along: a single row alone would be summed in another order, and
+    // the result would depend on the number of threads.
+    let n_parts = (long.saturating_sub(SHORT_REST) / part + 1).max(1);
     let target = Target(out.as_mut_ptr());
-    let make = |start: usize| {
-        let range = start..long.min(start + part);
+    let make = |at: usize| {
+        let range = at * part..if at + 1 == n_parts { long } else { (at + 1) * part };
         match by_rows {
             true => target.fill(a, b, range, 0..b.columns, add),
             false => target.fill(a, b, 0..a.rows, range, add),
         }
     };
-    match part >= long {
-        true => make(0),
-        false => (0..long).into_par_iter().step_by(part).for_each(make),
+    match n_parts {
+        1 => make(0),
+        _ => (0..n_parts).into_par_iter().for_each(make),
     }
 }
 

@@ -54,6 +54,7 @@
 //! assert!(cosines[19] > 0.9 && cosines[19] > cosines[0]);
 //! ```
 
+mod adam_step;
 mod adamw;
 mod bag;
 mod batch;
@@ -66,7 +67,9 @@ mod layers;
 mod memory;
 mod panels;
 mod parameters;
+mod probabilities;
 mod random;
+mod row_table;
 mod rows;
 mod schedule;
 mod training_pass;
@@ -74,14 +77,18 @@ mod transformer;
 mod vector_table;
 mod weights;
 
+pub use adam_step::AdamStep;
 pub use adamw::{AdamW, AdamWConfig};
 pub use bag::{Bag, BagConfig};
 pub use batch::Batch;
 pub use encoder::{Dropout, Encoder, Frozen, Precision};
-pub use gemm::{Matrix, multiply, multiply_add};
+pub use gemm::{Matrix, multiply, multiply_add, multiply_here};
+pub use layers::dropout::drop_numbers;
 pub use layers::pooling::Pooling;
 pub use memory::keep_freed_memory;
 pub use parameters::{Gradients, Layout, Parameters, Tensor};
+pub use probabilities::{add_scaled, logits, powers, sigmoids};
+pub use row_table::{MomentType, RowTable};
 pub use rows::{Rows, dot};
 pub use schedule::{Decay, Schedule};
 pub use training_pass::TrainingPass;

@@ -4,7 +4,8 @@
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use crate::kernels::{Arithmetic, Level, kernel};
+use crate::kernels::row_dots::{row_dots, total};
+use crate::kernels::{Level, kernel};
 
 /// The lanes of a sum, as everywhere in the kernels.
 const LANES: usize = 16;
@@ -58,29 +59,29 @@ impl<'a> Rows<'a> {
     /// Writes the inner products of the rows `ids` with a direction.
     pub fn dots(&self, ids: &[u32], direction: &[f32], out: &mut [f32]) {
         assert_eq!((direction.len(), out.len()), (self.dim, ids.len()), "one number a row");
-        self.widened(ids, |start, ids, numbers| {
-            let out = &mut out[start..start + ids.len()];
-            dots(self.level, numbers, ids, direction, out);
-        });
+        match self.numbers {
+            Numbers::F32(numbers) => row_dots(self.level, numbers, ids, direction, out),
+            Numbers::F16(numbers) => row_dots(self.level, numbers, ids, direction, out),
+        }
     }
 
     /// Adds the rows `ids` to `sum`.
     pub fn add_to(&self, ids: &[u32], sum: &mut [f32]) {
         assert_eq!(sum.len(), self.dim, "a sum is as long as a row");
-        self.widened(ids, |_, ids, numbers| add_rows(self.level, numbers, ids, sum));
+        self.widened(ids, |ids, numbers| add_rows(self.level, numbers, ids, sum));
     }
 
     /// Calls `run` with rows as f32: all at once where they are that already, a few at a time
-    /// otherwise, with where in `ids` they begin.
-    fn widened(&self, ids: &[u32], mut run: impl FnMut(usize, &[u32], &[f32])) {
+    /// otherwise.
+    fn widened(&self, ids: &[u32], mut run: impl FnMut(&[u32], &[f32])) {
         match self.numbers {
-            Numbers::F32(numbers) => run(0, ids, numbers),
+            Numbers::F32(numbers) => run(ids, numbers),
             Numbers::F16(_) => {
                 let mut wide = vec![0.0; WIDENED * self.dim];
                 let places: [u32; WIDENED] = std::array::from_fn(|place| place as u32);
-                for (group, ids) in ids.chunks(WIDENED).enumerate() {
+                for ids in ids.chunks(WIDENED) {
                     self.gather(ids, &mut wide);
-                    run(group * WIDENED, &places[..ids.len()], &wide);
+                    run(&places[..ids.len()], &wide);
                 }
             }
         }
@@ -113,78 +114,6 @@ kernel! {
         }
         total(std::array::from_fn(|lane| wide[lane] + wide[lane + LANES]))
     }
-}
-
-kernel! {
-    /// The inner products of some rows with a direction, each summed in lanes.
-    fn dots<A>(numbers: &[f32], ids: &[u32], direction: &[f32], out: &mut [f32]) {
-        let dim = direction.len();
-        let row = |id: u32| &numbers[id as usize * dim..(id as usize + 1) * dim];
-        let (groups, rest) = ids.as_chunks::<4>();
-        let (out_groups, out_rest) = out.as_chunks_mut::<4>();
-        for (&[a, b, c, d], out) in groups.iter().zip(out_groups) {
-            *out = four_dots::<A>([row(a), row(b), row(c), row(d)], direction);
-        }
-        for (&id, out) in rest.iter().zip(out_rest) {
-            *out = four_dots::<A>([row(id), &[], &[], &[]], direction)[0];
-        }
-    }
-}
-
-/// The inner products of four rows with a direction, whose numbers are loaded once for all of them. Rows
-/// may be empty: then their product means nothing.
-#[inline(always)]
-fn four_dots<A: Arithmetic>(rows: [&[f32]; 4], direction: &[f32]) -> [f32; 4] {
-    let (factors, last_factors) = direction.as_chunks::<LANES>();
-    let n = factors.len();
-    // Four accumulators by name: the compiler keeps them in registers, which it does not do with an
-    // array of them.
-    let ([mut a, mut b], [mut c, mut d]) = ([[0.0f32; LANES]; 2], [[0.0f32; LANES]; 2]);
-    let [(ra, ta), (rb, tb), (rc, tc), (rd, td)] = rows.map(<[f32]>::as_chunks::<LANES>);
-    if rb.len() == n && rc.len() == n && rd.len() == n {
-        let (ra, rb, rc, rd) = (&ra[..n], &rb[..n], &rc[..n], &rd[..n]);
-        for i in 0..n {
-            add_products::<A>(&mut a, &ra[i], &factors[i]);
-            add_products::<A>(&mut b, &rb[i], &factors[i]);
-            add_products::<A>(&mut c, &rc[i], &factors[i]);
-            add_products::<A>(&mut d, &rd[i], &factors[i]);
-        }
-    } else {
-        for (row, factors) in ra.iter().zip(factors) {
-            add_products::<A>(&mut a, row, factors);
-        }
-    }
-    for (lanes, tail) in [(&mut a, ta), (&mut b, tb), (&mut c, tc), (&mut d, td)] {
-        for ((lane, &value), &factor) in lanes.iter_mut().zip(tail).zip(last_factors) {
-            *lane = A::mul_add(value, factor, *lane);
-        }
-    }
-    [total(a), total(b), total(c), total(d)]
-}
-
-/// Adds the products of two groups, lane by lane.
-#[inline(always)]
-fn add_products<A: Arithmetic>(
-    sums: &mut [f32; LANES],
-    values: &[f32; LANES],
-    factors: &[f32; LANES],
-) {
-    for lane in 0..LANES {
-        sums[lane] = A::mul_add(values[lane], factors[lane], sums[lane]);
-    }
-}
-
-/// The sum of all lanes, halves first, so that it is the same whatever the width of the vectors.
-#[inline(always)]
-fn total(mut lanes: [f32; LANES]) -> f32 {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] += lanes[lane + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
 
 kernel! {

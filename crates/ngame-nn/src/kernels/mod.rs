@@ -9,6 +9,7 @@
 
 pub(crate) mod math;
 pub(crate) mod panel;
+pub(crate) mod row_dots;
 pub(crate) mod small_product;
 
 /// An instruction set that kernels are compiled for.

@@ -105,11 +105,16 @@ pub(crate) trait Target {
     fn widen(halves: &[u16; GROUP]) -> Self::Wide;
     /// `a * b + c`.
     fn mul_add(a: f32, b: Self::Wide, c: Self::Wide) -> Self::Wide;
+    /// The same, lane by lane.
+    fn mul_add_wide(a: Self::Wide, b: Self::Wide, c: Self::Wide) -> Self::Wide;
+    /// Asks for the line of cache that a value lies in, where there is an instruction for it.
+    #[inline(always)]
+    fn prefetch<V>(_: &V) {}
     fn store(wide: Self::Wide) -> [f32; GROUP];
 }
 
 /// [`Level::Plain`].
-struct Plain;
+pub(crate) struct Plain;
 
 impl Target for Plain {
     type Arithmetic = PlainArithmetic;
@@ -148,6 +153,14 @@ impl Target for Plain {
     }
 
     #[inline(always)]
+    fn mul_add_wide(a: Self::Wide, b: Self::Wide, mut c: Self::Wide) -> Self::Wide {
+        for (c, (a, b)) in c.iter_mut().zip(a.into_iter().zip(b)) {
+            *c = PlainArithmetic::mul_add(a, b, *c);
+        }
+        c
+    }
+
+    #[inline(always)]
     fn store(wide: Self::Wide) -> [f32; GROUP] {
         wide
     }
@@ -162,6 +175,12 @@ mod x86 {
 
     use super::{GROUP, Target};
     use crate::kernels::Fused;
+
+    #[inline(always)]
+    fn prefetch<V>(value: &V) {
+        // SAFETY: every x86-64 processor has the instruction, and it changes nothing but the cache.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) }
+    }
 
     /// [`Level::Avx2`](super::Level::Avx2). Only code compiled for that level may use it.
     pub(crate) struct Avx2;
@@ -197,6 +216,17 @@ mod x86 {
                 let a = _mm256_set1_ps(a);
                 [_mm256_fmadd_ps(a, b[0], c[0]), _mm256_fmadd_ps(a, b[1], c[1])]
             }
+        }
+
+        #[inline(always)]
+        fn mul_add_wide(a: Self::Wide, b: Self::Wide, c: Self::Wide) -> Self::Wide {
+            // SAFETY: the target has FMA.
+            unsafe { [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])] }
+        }
+
+        #[inline(always)]
+        fn prefetch<V>(value: &V) {
+            prefetch(value);
         }
 
         #[inline(always)]
@@ -239,6 +269,17 @@ mod x86 {
         fn mul_add(a: f32, b: Self::Wide, c: Self::Wide) -> Self::Wide {
             // SAFETY: the target has AVX-512.
             unsafe { _mm512_fmadd_ps(_mm512_set1_ps(a), b, c) }
+        }
+
+        #[inline(always)]
+        fn mul_add_wide(a: Self::Wide, b: Self::Wide, c: Self::Wide) -> Self::Wide {
+            // SAFETY: the target has AVX-512.
+            unsafe { _mm512_fmadd_ps(a, b, c) }
+        }
+
+        #[inline(always)]
+        fn prefetch<V>(value: &V) {
+            prefetch(value);
         }
 
         #[inline(always)]

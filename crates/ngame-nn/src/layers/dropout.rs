@@ -30,6 +30,14 @@ impl Site {
     }
 }
 
+/// Drops a share of the numbers of some rows at random and makes the others larger, so that the mean
+/// stays.
+pub fn drop_numbers(seed: u64, rate: f32, dim: usize, rows: &mut [f32]) {
+    if let Some(mask) = Mask::new(Dropout::Seed(seed), rate, Site::Embedding) {
+        mask.apply_rows(Level::best(), 0, dim, rows);
+    }
+}
+
 /// Which numbers of one place stay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mask {

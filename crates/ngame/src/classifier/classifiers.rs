@@ -1,7 +1,5 @@
 //! What is learnt of every label: a vector and a bias.
 
-use std::ops::Range;
-
 use crate::encoder::VectorMatrix;
 
 /// A vector and a bias for every label. The score of label l for a point x is
@@ -33,6 +31,11 @@ impl Classifiers {
     /// The length of a vector.
     pub fn dim(&self) -> usize {
         self.dim
+    }
+
+    /// What inner products are multiplied by.
+    pub fn scale(&self) -> f32 {
+        self.scale
     }
 
     /// All vectors, back to back.
@@ -78,7 +81,18 @@ impl Classifiers {
     }
 }
 
-/// Labels cut into parts of like size.
-pub(super) fn blocks(n_labels: usize, size: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..n_labels).step_by(size).map(move |start| start..n_labels.min(start + size))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_are_inner_products_with_the_bias_behind() {
+        let classifiers = Classifiers::new(vec![1.0, 2.0, 3.0, 4.0], vec![0.5, -0.5], 10.0);
+        let indexed = classifiers.with_biases();
+        for label in 0..2 {
+            let row = indexed.row(label).to_vec();
+            let product: f32 = row.iter().zip([0.3, 0.7, 1.0]).map(|(a, b)| a * b).sum();
+            assert!((product - classifiers.score(label, &[0.3, 0.7])).abs() < 1e-5);
+        }
+    }
 }

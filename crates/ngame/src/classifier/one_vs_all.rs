@@ -8,24 +8,22 @@
 //! points (B, D) ──> scores (B, block) ──> sigmoid - truth (B, block) ──> d_vectors (block, D) ──> Adam
 //! ```
 
-use ngame_nn::{Decay, Matrix, Schedule, multiply};
-use rand::RngExt;
-use rand::seq::SliceRandom;
+use std::ops::Range;
+
+use ngame_nn::{AdamStep, Matrix, multiply_here, sigmoids};
 use rayon::prelude::*;
 
-use super::classifiers::{Classifiers, blocks};
-use crate::data::Csr;
+use super::classifiers::Classifiers;
+use super::task::{Drop, StepAt, Task, Training};
+use crate::batching::{Batches, Clusters};
 use crate::encoder::VectorMatrix;
-use crate::progress::{Event, Observer};
-use crate::random::generator;
-use crate::{Error, Result};
 
 /// Labels of a block: its vectors and moments stay in the cache.
 const BLOCK: usize = 256;
 
-/// What the order of points is drawn for, and what numbers are dropped for.
-const ORDER: u64 = 11;
-const DROPOUT: u64 = 12;
+/// The labels of the last block are filled up to a multiple of this: products with a single row are
+/// summed in another order, and a label's result should not depend on how many others there are.
+const MULTIPLE: usize = 16;
 
 /// How one-vs-all classifiers are trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +50,7 @@ impl Default for OneVsAll {
     fn default() -> Self {
         Self {
             epochs: 10,
-            batch_size: 256,
+            batch_size: 512,
             learning_rate: 2e-3,
             bias_rate: 2e-2,
             scale: 20.0,
@@ -63,252 +61,283 @@ impl Default for OneVsAll {
     }
 }
 
-/// A block of labels under training.
-struct Block {
-    first_label: usize,
-    vectors: Vec<f32>, // (labels, dim)
-    biases: Vec<f32>,
-    moments: [Vec<f32>; 2],      // (labels, dim)
-    bias_moments: [Vec<f32>; 2], // (labels)
-    scores: Vec<f32>,            // (points, labels)
-    d_vectors: Vec<f32>,         // (labels, dim)
+/// All labels that have points, under training. The others stay as they are.
+#[derive(Debug)]
+pub(super) struct OneVsAllTraining {
+    options: OneVsAll,
+    n_points: usize,
+    dim: usize,
+    start: Vec<f32>,             // (labels, dim): what labels without points end as
+    start_biases: Vec<f32>,      // (labels)
+    trained: Vec<u32>,           // Labels that have points.
+    place: Vec<Option<u32>>,     // (labels): where a label is among the trained
+    vectors: Vec<f32>,           // (trained and filling, dim)
+    moments: [Vec<f32>; 2],      // (trained and filling, dim)
+    biases: Vec<f32>,            // (trained and filling)
+    bias_moments: [Vec<f32>; 2], // (trained and filling)
+    batch: Vec<f32>,             // (points, dim)
 }
 
-/// Trains a vector and a bias for every label, on frozen vectors of points.
-///
-/// # Panics
-/// If points and truth, or labels and truth, differ in number.
-pub fn train_one_vs_all(
-    points: &VectorMatrix,
-    truth: &Csr,
-    labels: &VectorMatrix,
-    options: &OneVsAll,
-    observer: &dyn Observer,
-) -> Result<Classifiers> {
-    let (n_points, n_labels, dim) = (points.n_rows(), labels.n_rows(), points.dim());
-    assert_eq!(truth.n_rows(), n_points, "a row of labels for every point");
-    assert_eq!(truth.n_columns() as usize, n_labels, "a column for every label");
-    let counts = truth.column_counts();
-    let mut all: Vec<Block> = blocks(n_labels, BLOCK)
-        .map(|range| Block::new(labels, &counts, n_points, range, options))
-        .collect();
-    let n_batches = n_points.div_ceil(options.batch_size);
-    let n_steps = (options.epochs * n_batches) as u64;
-    let n_warmup_steps = (n_steps as f64 * options.warmup).round() as u64;
-    let schedule = Schedule { peak: 1.0, n_warmup_steps, n_steps, decay: Decay::Linear };
-    let mut order: Vec<u32> = (0..n_points as u32).collect();
-    let mut batch = Vec::new();
-    let total = Some((options.epochs * n_points) as u64);
-    observer.event(Event::Started { task: "training classifiers", total, unit: "points" });
-    let mut step = 0;
-    for epoch in 0..options.epochs {
-        order.shuffle(&mut generator(options.seed, &[ORDER, epoch as u64]));
-        for chosen in order.chunks(options.batch_size) {
-            if observer.cancelled() {
-                return Err(Error::Cancelled);
-            }
-            batch.resize(chosen.len() * dim, 0.0);
-            points.as_rows().gather(chosen, &mut batch);
-            drop_some(&mut batch, options.dropout, options.seed, step);
-            let positives = positives_by_block(truth, chosen);
-            let share = schedule.rate(step);
-            step += 1;
-            all.par_iter_mut().enumerate().for_each(|(at, block)| {
-                let from = positives.partition_point(|&(block, ..)| block < at as u32);
-                let to = positives.partition_point(|&(block, ..)| block <= at as u32);
-                block.step(&batch, dim, &positives[from..to], share, step, options);
-            });
-            observer.event(Event::Advanced(chosen.len() as u64));
+impl OneVsAllTraining {
+    pub(super) fn new(task: &Task<'_>, labels: &VectorMatrix, options: &OneVsAll) -> Self {
+        let (n_points, dim) = (task.points.n_rows(), labels.dim());
+        let counts = task.truth.column_counts();
+        let start = labels.all().to_vec();
+        let start_biases = start_biases(&counts, n_points, options.scale);
+        let has_points = |&label: &u32| counts[label as usize] > 0;
+        let trained: Vec<u32> = (0..counts.len() as u32).filter(has_points).collect();
+        let mut place = vec![None; counts.len()];
+        let n_rows = trained.len().next_multiple_of(MULTIPLE);
+        let (mut vectors, mut biases) = (vec![0.0; n_rows * dim], vec![0.0; n_rows]);
+        for (at, &label) in trained.iter().enumerate() {
+            let label = label as usize;
+            place[label] = Some(at as u32);
+            biases[at] = start_biases[label];
+            vectors[at * dim..(at + 1) * dim]
+                .copy_from_slice(&start[label * dim..(label + 1) * dim]);
         }
-    }
-    observer.event(Event::Finished);
-    let (mut vectors, mut biases) = (Vec::with_capacity(n_labels * dim), Vec::new());
-    for block in all {
-        vectors.extend(block.vectors);
-        biases.extend(block.biases);
-    }
-    Ok(Classifiers::new(vectors, biases, options.scale))
-}
-
-/// The positives of a batch as (block, label in it, point in the batch), in order.
-fn positives_by_block(truth: &Csr, points: &[u32]) -> Vec<(u32, u32, u32)> {
-    let mut positives = Vec::new();
-    for (row, &point) in points.iter().enumerate() {
-        for &label in truth.row(point as usize) {
-            positives.push((label / BLOCK as u32, label % BLOCK as u32, row as u32));
-        }
-    }
-    positives.sort_unstable();
-    positives
-}
-
-/// Drops numbers at random and scales the others up.
-fn drop_some(values: &mut [f32], rate: f32, seed: u64, step: u64) {
-    if rate > 0.0 {
-        let mut random = generator(seed, &[DROPOUT, step]);
-        let scale = 1.0 / (1.0 - rate);
-        for value in values {
-            *value *= if random.random::<f32>() < rate { 0.0 } else { scale };
-        }
-    }
-}
-
-impl Block {
-    fn new(
-        labels: &VectorMatrix,
-        counts: &[u32],
-        n_points: usize,
-        range: std::ops::Range<usize>,
-        options: &OneVsAll,
-    ) -> Self {
-        let vectors = labels.rows(range.clone()).to_vec();
-        // A label's share of points as a logit, less what a positive's cosine will bring.
-        let bias = |label: usize| {
-            let share = (f64::from(counts[label]) + 0.1) / (n_points as f64 + 1.0);
-            share.ln() as f32 - 0.25 * options.scale
-        };
-        let biases: Vec<f32> = range.clone().map(bias).collect();
         let zeros = |n: usize| [vec![0.0; n], vec![0.0; n]];
         Self {
-            first_label: range.start,
+            options: *options,
+            n_points,
+            dim,
+            start,
+            start_biases,
+            trained,
+            place,
             moments: zeros(vectors.len()),
             bias_moments: zeros(biases.len()),
-            d_vectors: vec![0.0; vectors.len()],
-            scores: Vec::new(),
             vectors,
             biases,
+            batch: Vec::new(),
         }
     }
 
-    /// One step on a batch of points.
-    fn step(
-        &mut self,
-        points: &[f32], // (points, dim)
-        dim: usize,
-        positives: &[(u32, u32, u32)],
-        share: f32,
-        step: u64,
-        options: &OneVsAll,
-    ) {
-        let (n_points, n_labels) = (points.len() / dim, self.biases.len());
-        self.scores.resize(n_points * n_labels, 0.0);
-        let points = Matrix::new(points, n_points, dim);
-        let vectors = Matrix::new(&self.vectors, n_labels, dim);
-        multiply(points, vectors.transposed(), &mut self.scores);
-        let mean = 1.0 / n_points as f32;
-        for row in self.scores.chunks_exact_mut(n_labels) {
-            for (score, bias) in row.iter_mut().zip(&self.biases) {
-                *score = mean / (1.0 + (-(options.scale * *score + bias)).exp());
+    /// Pairs of a batch as (trained label, point in the batch), in order.
+    fn pairs<'a>(&self, points: &[u32], labels_of: impl Fn(u32) -> &'a [u32]) -> Vec<(u32, u32)> {
+        let mut pairs = Vec::new();
+        for (row, &point) in points.iter().enumerate() {
+            for &label in labels_of(point) {
+                pairs.extend(self.place[label as usize].map(|place| (place, row as u32)));
             }
         }
-        for &(_, label, point) in positives {
-            self.scores[point as usize * n_labels + label as usize] -= mean;
-        }
-        let mut d_biases = vec![0.0; n_labels];
-        for row in self.scores.chunks_exact(n_labels) {
-            d_biases.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
-        }
-        let scores = Matrix::new(&self.scores, n_points, n_labels);
-        multiply(scores.transposed(), points, &mut self.d_vectors);
-        let rate = share * options.learning_rate;
-        adam(rate, step, &mut self.vectors, &self.d_vectors, &mut self.moments);
-        let rate = share * options.bias_rate;
-        adam(rate, step, &mut self.biases, &d_biases, &mut self.bias_moments);
-        debug_assert!(self.first_label.is_multiple_of(BLOCK));
+        pairs.sort_unstable();
+        pairs
     }
 }
 
-/// Adam, without decay.
-fn adam(rate: f32, step: u64, values: &mut [f32], gradient: &[f32], moments: &mut [Vec<f32>; 2]) {
-    const BETAS: [f32; 2] = [0.9, 0.999];
-    let correction = |beta: f32| 1.0 - f64::from(beta).powi(step.min(1 << 30) as i32);
-    let rate = (f64::from(rate) / correction(BETAS[0])) as f32;
-    let inverse = (1.0 / correction(BETAS[1]).sqrt()) as f32;
-    let [first, second] = moments;
-    for (((value, &d), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
-        *m = BETAS[0] * *m + (1.0 - BETAS[0]) * d;
-        *v = BETAS[1] * *v + (1.0 - BETAS[1]) * d * d;
-        *value -= rate * *m / (v.sqrt() * inverse + 1e-8);
+/// A label's share of points as a logit, less what a positive's cosine will bring.
+pub(super) fn start_biases(counts: &[u32], n_points: usize, scale: f32) -> Vec<f32> {
+    let bias = |&count: &u32| {
+        let share = (f64::from(count) + 0.1) / (n_points as f64 + 1.0);
+        share.ln() as f32 - 0.25 * scale
+    };
+    counts.iter().map(bias).collect()
+}
+
+impl Training for OneVsAllTraining {
+    fn n_batches(&self, _: usize) -> usize {
+        Batches::count(self.n_points, 1, self.options.batch_size)
+    }
+
+    fn batches(&mut self, _: &Task<'_>, epoch: usize) -> Batches {
+        let points = Clusters::singletons(self.n_points);
+        Batches::draw(&points, 1, self.options.batch_size, self.options.seed, epoch)
+    }
+
+    fn step(&mut self, task: &Task<'_>, points: &[u32], at: StepAt) {
+        let options = self.options;
+        let drop = Drop { rate: options.dropout, seed: options.seed, step: at.step };
+        let mut batch = std::mem::take(&mut self.batch);
+        task.gather(points, drop, &mut batch);
+        let positives = self.pairs(points, |point| task.truth.row(point as usize));
+        let ignored = self.pairs(points, |point| task.ignored(point));
+        let step = BlockStep {
+            points: Matrix::new(&batch, points.len(), self.dim),
+            n_points: points.len(),
+            scale: options.scale,
+            vectors: AdamStep::new(at.share * options.learning_rate, at.step + 1),
+            biases: AdamStep::new(at.share * options.bias_rate, at.step + 1),
+        };
+        let [first, second] = &mut self.moments;
+        let [bias_first, bias_second] = &mut self.bias_moments;
+        let (numbers, dim) = (BLOCK * self.dim, self.dim);
+        (
+            self.vectors.par_chunks_mut(numbers),
+            first.par_chunks_mut(numbers),
+            second.par_chunks_mut(numbers),
+            self.biases.par_chunks_mut(BLOCK),
+            bias_first.par_chunks_mut(BLOCK),
+            bias_second.par_chunks_mut(BLOCK),
+        )
+            .into_par_iter()
+            .enumerate()
+            .for_each_init(Room::default, |room, (at, block)| {
+                let (vectors, first, second, biases, bias_first, bias_second) = block;
+                let labels = at * BLOCK..at * BLOCK + biases.len();
+                let pairs = [&positives, &ignored].map(|pairs| within(pairs, &labels));
+                step.gradient(vectors, biases, dim, labels.start as u32, pairs, room);
+                step.vectors.apply(vectors, &room.d_vectors, first, second);
+                step.biases.apply(biases, &room.d_biases, bias_first, bias_second);
+            });
+        self.batch = batch;
+    }
+
+    fn arrays(&self) -> Vec<(&'static str, &[u8])> {
+        let [first, second] = &self.moments;
+        let [bias_first, bias_second] = &self.bias_moments;
+        vec![
+            ("vectors", bytemuck::cast_slice(&self.vectors)),
+            ("vector_first", bytemuck::cast_slice(first)),
+            ("vector_second", bytemuck::cast_slice(second)),
+            ("biases", bytemuck::cast_slice(&self.biases)),
+            ("bias_first", bytemuck::cast_slice(bias_first)),
+            ("bias_second", bytemuck::cast_slice(bias_second)),
+        ]
+    }
+
+    fn arrays_mut(&mut self) -> Vec<(&'static str, &mut [u8])> {
+        let [first, second] = &mut self.moments;
+        let [bias_first, bias_second] = &mut self.bias_moments;
+        vec![
+            ("vectors", bytemuck::cast_slice_mut(&mut self.vectors)),
+            ("vector_first", bytemuck::cast_slice_mut(first)),
+            ("vector_second", bytemuck::cast_slice_mut(second)),
+            ("biases", bytemuck::cast_slice_mut(&mut self.biases)),
+            ("bias_first", bytemuck::cast_slice_mut(bias_first)),
+            ("bias_second", bytemuck::cast_slice_mut(bias_second)),
+        ]
+    }
+
+    fn finish(self: Box<Self>) -> Classifiers {
+        let (mut vectors, mut biases, dim) = (self.start, self.start_biases, self.dim);
+        for (at, &label) in self.trained.iter().enumerate() {
+            let label = label as usize;
+            biases[label] = self.biases[at];
+            vectors[label * dim..(label + 1) * dim]
+                .copy_from_slice(&self.vectors[at * dim..(at + 1) * dim]);
+        }
+        Classifiers::new(vectors, biases, self.options.scale)
+    }
+}
+
+/// The pairs of a range of labels.
+fn within<'a>(pairs: &'a [(u32, u32)], labels: &Range<usize>) -> &'a [(u32, u32)] {
+    let from = pairs.partition_point(|&(label, _)| (label as usize) < labels.start);
+    let to = pairs.partition_point(|&(label, _)| (label as usize) < labels.end);
+    &pairs[from..to]
+}
+
+/// What a thread keeps from block to block.
+#[derive(Default)]
+struct Room {
+    scores: Vec<f32>,    // (points, labels)
+    d_vectors: Vec<f32>, // (labels, dim)
+    d_biases: Vec<f32>,  // (labels)
+}
+
+/// What a step does to every block of labels.
+struct BlockStep<'a> {
+    points: Matrix<'a>, // (points, dim)
+    n_points: usize,
+    scale: f32,
+    vectors: AdamStep,
+    biases: AdamStep,
+}
+
+impl BlockStep<'_> {
+    /// The gradient of the mean over points of the sum over labels of the cross-entropy.
+    fn gradient(
+        &self,
+        vectors: &[f32], // (labels, dim)
+        biases: &[f32],  // (labels)
+        dim: usize,
+        first_label: u32,
+        [positives, ignored]: [&[(u32, u32)]; 2],
+        room: &mut Room,
+    ) {
+        let (n_points, n_labels) = (self.n_points, biases.len());
+        let Room { scores, d_vectors, d_biases } = room;
+        scores.resize(n_points * n_labels, 0.0);
+        d_vectors.resize(n_labels * dim, 0.0);
+        d_biases.clear();
+        d_biases.resize(n_labels, 0.0);
+        multiply_here(self.points, Matrix::new(vectors, n_labels, dim).transposed(), scores);
+        // The gradient by vectors, which is `scale` times that by logits.
+        let mean = self.scale / n_points as f32;
+        sigmoids(self.scale, mean, biases, scores, d_biases);
+        for &(label, point) in positives {
+            let label = (label - first_label) as usize;
+            scores[point as usize * n_labels + label] -= mean;
+            d_biases[label] -= mean;
+        }
+        for &pair in ignored.iter().filter(|pair| positives.binary_search(pair).is_err()) {
+            let label = (pair.0 - first_label) as usize;
+            let score = &mut scores[pair.1 as usize * n_labels + label];
+            d_biases[label] -= *score;
+            *score = 0.0;
+        }
+        d_biases.iter_mut().for_each(|value| *value /= self.scale);
+        let scores = Matrix::new(scores, n_points, n_labels);
+        multiply_here(scores.transposed(), self.points, d_vectors);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encoder::VectorType;
-    use crate::progress::Silent;
-
-    /// Points on a circle; label l has those within its arc.
-    fn circle(n_points: usize, n_labels: usize) -> (VectorMatrix, Csr, VectorMatrix) {
-        let angle = |at: f32| [at.cos(), at.sin(), 0.0];
-        let mut points = VectorMatrix::zeros(n_points, 3, VectorType::F32);
-        let mut labels = VectorMatrix::zeros(n_labels, 3, VectorType::F32);
-        let mut pairs = Vec::new();
-        for point in 0..n_points {
-            let at = std::f32::consts::TAU * point as f32 / n_points as f32;
-            points.set(point, &angle(at));
-            pairs.push((point as u32, (point * n_labels / n_points) as u32));
-        }
-        for label in 0..n_labels {
-            // Half an arc off: there is something to learn.
-            labels.set(label, &angle(std::f32::consts::TAU * label as f32 / n_labels as f32));
-        }
-        (points, Csr::from_pairs(n_points, n_labels as u32, pairs), labels)
-    }
-
-    fn accuracy(classifiers: &Classifiers, points: &VectorMatrix, truth: &Csr) -> f64 {
-        let right = (0..points.n_rows()).filter(|&point| {
-            let vector = points.row(point).to_vec();
-            let best = (0..classifiers.n_labels()).max_by(|&a, &b| {
-                classifiers.score(a, &vector).total_cmp(&classifiers.score(b, &vector))
-            });
-            truth.contains(point, best.unwrap() as u32)
-        });
-        right.count() as f64 / points.n_rows() as f64
-    }
+    use crate::classifier::toy::circle;
 
     #[test]
-    fn classifiers_learn_what_embeddings_miss() {
-        let (points, truth, labels) = circle(600, 12);
-        let options = OneVsAll {
-            epochs: 60,
-            batch_size: 60,
-            learning_rate: 0.02,
-            dropout: 0.0,
-            ..Default::default()
+    fn the_gradient_is_that_of_the_cross_entropy() {
+        let (toy, n_points, n_labels, scale) = (circle(12, 5), 12, 5, 4.0f64);
+        let points = toy.points.all().to_vec();
+        let vectors = toy.labels.all().to_vec();
+        let biases = [0.1f32, -0.3, 0.0, 0.5, -1.0];
+        let positives: Vec<(u32, u32)> = vec![(0, 0), (0, 1), (1, 3), (2, 7), (3, 8), (4, 11)];
+        let ignored = [(1, 1), (1, 3), (4, 0)]; // One of them is true, which comes first.
+        let loss = |vectors: &[f32], biases: &[f32]| -> f64 {
+            let mut total = 0.0;
+            for point in 0..n_points as u32 {
+                for label in 0..n_labels as u32 {
+                    let product: f64 = (0..3)
+                        .map(|at| {
+                            f64::from(points[point as usize * 3 + at])
+                                * f64::from(vectors[label as usize * 3 + at])
+                        })
+                        .sum();
+                    let logit = scale * product + f64::from(biases[label as usize]);
+                    let pair = (label, point);
+                    if positives.contains(&pair) {
+                        total += (1.0 + (-logit).exp()).ln();
+                    } else if !ignored.contains(&pair) {
+                        total += (1.0 + logit.exp()).ln();
+                    }
+                }
+            }
+            total / n_points as f64
         };
-        let start = Classifiers::new(labels.all().to_vec(), vec![0.0; 12], 20.0);
-        let trained = train_one_vs_all(&points, &truth, &labels, &options, &Silent).unwrap();
-        let (before, after) =
-            (accuracy(&start, &points, &truth), accuracy(&trained, &points, &truth));
-        assert!(before < 0.6 && after > 0.95, "{before} to {after}");
-        assert_eq!(train_one_vs_all(&points, &truth, &labels, &options, &Silent).unwrap(), trained);
-    }
-
-    #[test]
-    fn labels_trained_apart_are_the_same_as_together() {
-        let n_labels = 2 * BLOCK + 40;
-        let (points, truth, labels) = circle(900, n_labels);
-        let options = OneVsAll { epochs: 2, batch_size: 100, ..Default::default() };
-        let together = train_one_vs_all(&points, &truth, &labels, &options, &Silent).unwrap();
-        let by_label = truth.transpose();
-        let parts = [0..BLOCK, BLOCK..n_labels].map(|range| {
-            let ids: Vec<u32> = range.clone().map(|label| label as u32).collect();
-            let part = by_label.select(&ids).transpose();
-            let labels = VectorMatrix::from_f32(labels.rows(range).to_vec(), 3);
-            train_one_vs_all(&points, &part, &labels, &options, &Silent).unwrap()
-        });
-        assert_eq!(Classifiers::join(parts.into()), together);
-    }
-
-    #[test]
-    fn scores_are_inner_products_with_the_bias_behind() {
-        let classifiers = Classifiers::new(vec![1.0, 2.0, 3.0, 4.0], vec![0.5, -0.5], 10.0);
-        let indexed = classifiers.with_biases();
-        for label in 0..2 {
-            let row = indexed.row(label).to_vec();
-            let product: f32 = row.iter().zip([0.3, 0.7, 1.0]).map(|(a, b)| a * b).sum();
-            assert!((product - classifiers.score(label, &[0.3, 0.7])).abs() < 1e-5);
+        let step = BlockStep {
+            points: Matrix::new(&points, n_points, 3),
+            n_points,
+            scale: scale as f32,
+            vectors: AdamStep::new(0.1, 1),
+            biases: AdamStep::new(0.1, 1),
+        };
+        let mut room = Room::default();
+        step.gradient(&vectors, &biases, 3, 0, [&positives, &ignored], &mut room);
+        for at in 0..vectors.len() + n_labels {
+            let moved = |by: f32| {
+                let (mut vectors, mut biases) = (vectors.clone(), biases);
+                match at.checked_sub(vectors.len()) {
+                    None => vectors[at] += by,
+                    Some(at) => biases[at] += by,
+                }
+                loss(&vectors, &biases)
+            };
+            let difference = (moved(1e-2) - moved(-1e-2)) / 2e-2;
+            let found = room.d_vectors.iter().chain(&room.d_biases).nth(at).unwrap();
+            assert!((difference - f64::from(*found)).abs() < 1e-3, "{at}: {found}, {difference}");
         }
     }
 }
