@@ -17,7 +17,7 @@ class Side:
         print("  " + shlex.join(Path(word).name if "/" in word else word for word in command), file=sys.stderr)
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=dict(os.environ, **environment))
-        self.answer()
+        self.ready = self.answer()
 
     def answer(self):
         line = self.process.stdout.readline()

@@ -1,8 +1,14 @@
 //! Exact search: all scores, a block at a time, and of each query the best.
+//!
+//! Many queries share the vectors that are read for them, and matrix products are fastest; one query
+//! takes as long as it takes to read all vectors once, so all that is done is not to keep memory waiting.
+
+use std::sync::Arc;
 
 use ngame_nn::{Matrix, multiply};
 use rayon::prelude::*;
 
+use super::Index;
 use crate::data::{Csr, ScoredCsr};
 use crate::encoder::{Vector, VectorMatrix};
 use crate::metrics::TopK;
@@ -15,8 +21,90 @@ const QUERIES: usize = 256;
 /// Vectors of a block.
 const VECTORS: usize = 2_048;
 
-/// The `k` vectors with the highest inner products for every query, best first, without the ones that
-/// `excluded` lists for it.
+/// Vectors that one query is compared with before their scores are ranked.
+const SCANNED: usize = 256;
+
+/// The bytes that are worth waking another thread for: a tenth of a millisecond's reading.
+const SHARE: usize = 1 << 20;
+
+/// All vectors, to be compared with every query.
+#[derive(Clone, Debug)]
+pub struct ExactIndex {
+    vectors: Arc<VectorMatrix>,
+}
+
+impl ExactIndex {
+    /// An index of these vectors, which it shares.
+    ///
+    /// # Panics
+    /// If there are more vectors than `u32` counts.
+    pub fn new(vectors: Arc<VectorMatrix>) -> Self {
+        assert!(u32::try_from(vectors.n_rows()).is_ok(), "vectors are counted in u32");
+        Self { vectors }
+    }
+
+    /// The vectors of the index.
+    pub fn vectors(&self) -> &VectorMatrix {
+        &self.vectors
+    }
+
+    /// The best of some of the vectors.
+    fn scan(&self, query: &[f32], k: usize, vectors: std::ops::Range<usize>) -> TopK {
+        let rows = self.vectors.as_rows();
+        let mut best = TopK::new(k);
+        let (mut ids, mut scores) = ([0; SCANNED], [0.0; SCANNED]);
+        for begin in vectors.clone().step_by(SCANNED) {
+            let n = SCANNED.min(vectors.end - begin);
+            for (id, vector) in ids[..n].iter_mut().zip(begin as u32..) {
+                *id = vector;
+            }
+            rows.dots(&ids[..n], query, &mut scores[..n]);
+            for (&id, &score) in ids[..n].iter().zip(&scores) {
+                best.offer(id, score);
+            }
+        }
+        best
+    }
+}
+
+impl Index for ExactIndex {
+    fn n_vectors(&self) -> usize {
+        self.vectors.n_rows()
+    }
+
+    fn dim(&self) -> usize {
+        self.vectors.dim()
+    }
+
+    fn search(&self, query: &[f32], k: usize) -> Result<Vec<(u32, f32)>> {
+        assert_eq!(query.len(), self.dim(), "a query is as long as vectors");
+        let n = self.n_vectors();
+        let bytes = n * self.dim() * self.vectors.vector_type().width();
+        let n_parts = rayon::current_num_threads().min(bytes / SHARE).max(1);
+        if n_parts == 1 {
+            return Ok(self.scan(query, k, 0..n).finish());
+        }
+        let part = |part: usize| {
+            self.scan(query, k, part * n / n_parts..(part + 1) * n / n_parts).finish()
+        };
+        let parts: Vec<Vec<(u32, f32)>> = (0..n_parts).into_par_iter().map(part).collect();
+        let mut best = TopK::new(k);
+        parts.into_iter().flatten().for_each(|(id, score)| best.offer(id, score));
+        Ok(best.finish())
+    }
+
+    fn search_many(
+        &self,
+        queries: &VectorMatrix,
+        k: usize,
+        observer: &dyn Observer,
+    ) -> Result<ScoredCsr> {
+        search_exact(queries, &self.vectors, k, None, observer)
+    }
+}
+
+/// The `k` vectors with the highest inner products for every query, without the ones that `excluded`
+/// lists for it.
 ///
 /// # Panics
 /// If queries and vectors have different lengths, or there are more vectors than `u32` counts.

@@ -1,0 +1,161 @@
+"""Approximate search on one thread, side by side with hnswlib, faiss and usearch.
+
+    make bench-index DATA=/path/to/msdocs-seealso [SYNTHETIC=200000]
+
+Every side builds a graph of the same vectors with the same connectivity and build width, tunes its search
+width until the recall of the exact 100 best is reached, and then answers all queries, in turns. Seconds are
+those that a program ran, so that what else the machine does counts less. Ratio = ngame's queries per
+second / the peer's, the median over turns. The vectors are the titles of a data set's
+labels, with 2,000 test titles as queries, and synthetic unit vectors around centres (those of
+clustering.py). The table goes to standard output and to bench/results/.
+"""
+import argparse
+import datetime
+import gzip
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCH = ROOT / "bench"
+RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+PYTHON = BENCH / ".venv" / "bin" / "python"
+PEERS = ["hnswlib", "faiss", "usearch", "usearch-f16"]
+N_QUERIES = 2_000
+K = 100
+RECALL = 0.95
+CONNECTIVITY = 16
+BUILD_WIDTH = 128
+
+sys.path.insert(0, str(BENCH))
+from turns import Side  # noqa: E402
+
+
+def install_peers():
+    if not PYTHON.exists():
+        subprocess.run([sys.executable, "-m", "venv", BENCH / ".venv"], check=True)
+    try:
+        subprocess.run([PYTHON, "-c", "import faiss, hnswlib, numpy, usearch"], check=True, capture_output=True)
+    except subprocess.CalledProcessError:
+        subprocess.run([PYTHON, "-m", "pip", "install", "-q", "numpy", "hnswlib", "faiss-cpu", "usearch"], check=True)
+
+
+def real_vectors(data, folder):
+    """The vectors of all label titles and of some test titles, made once."""
+    vectors, queries = folder / f"{data.name}-labels.npy", folder / f"{data.name}-queries.npy"
+    embed = [RELEASE / "ngame", "embed", "--encoder", ROOT / "encoders" / "all-MiniLM-L6-v2"]
+    if not vectors.exists():
+        words = ["--input", data, "--part", "labels", "--text", "title", "--out", vectors]
+        subprocess.run([*embed, *words], check=True, stdout=sys.stderr)
+    if not queries.exists():
+        with gzip.open(data / "tst.json.gz", "rt") as lines:
+            titles = [" ".join(json.loads(line)["title"].split()) for line in lines]
+        titles = random.Random(1).sample([title for title in titles if title], N_QUERIES)
+        (folder / "queries.txt").write_text("\n".join(titles) + "\n")
+        words = ["--input", folder / "queries.txt", "--out", queries]
+        subprocess.run([*embed, *words], check=True, stdout=sys.stderr)
+    return vectors, queries
+
+
+def synthetic_vectors(n, folder):
+    """Unit vectors around centres; the last of them are the queries."""
+    vectors, queries = folder / f"synthetic-{n}.npy", folder / f"synthetic-{n}-queries.npy"
+    if not (vectors.exists() and queries.exists()):
+        program = (
+            "import sys; from pathlib import Path; import numpy as np; from clustering import make_vectors\n"
+            f"folder, n, n_queries = Path({str(folder)!r}), {n}, {N_QUERIES}\n"
+            "made = make_vectors(folder, n + n_queries, 384)\n"
+            "all = np.load(made, mmap_mode='r')\n"
+            f"np.save({str(vectors)!r}, all[:n]); np.save({str(queries)!r}, all[n:]); made.unlink()\n")
+        subprocess.run([PYTHON, "-c", program], check=True, cwd=BENCH)
+    return vectors, queries
+
+
+def compare(vectors, queries, rounds, peers):
+    """What every side says when it is ready, and at each of its turns."""
+    ours = {"ngame": "f32", "ngame-f16": "f16", "exact": "exact", "exact-f16": "exact-f16"}
+    sides = {}
+    for name, kind in ours.items():
+        words = ["--kind", kind, "--k", K, "--recall", RECALL]
+        words += ["--connectivity", CONNECTIVITY, "--build-width", BUILD_WIDTH]
+        sides[name] = Side(name, [RELEASE / "index", vectors, queries, *words])
+    for name in peers:
+        words = [name, vectors, queries, K, RECALL, CONNECTIVITY, BUILD_WIDTH]
+        sides[name] = Side(name, [PYTHON, BENCH / "index_peer.py", *words],
+                           OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    ready = {name: json.loads(side.ready) for name, side in sides.items()}
+    # The scans take long, and once is enough to see where the graph overtakes them.
+    turns = [{name: side.turn() for name, side in sides.items() if turn == 0 or not name.startswith("exact")}
+             for turn in range(rounds)]
+    for side in sides.values():
+        side.close()
+    return {"ready": ready, "turns": turns}
+
+
+def table(title, result, peers):
+    ready, turns = result["ready"], result["turns"]
+    lines = [title, "               queries/s   recall   width   build s   ngame f32 / it   ngame f16 / it"]
+    for name in ready:
+        mine = [turn[name] for turn in turns if name in turn]
+        line = (f"  {name:12} {statistics.median(turn['queries_per_second'] for turn in mine):9,.0f}"
+                f"   {mine[0]['recall']:6.4f}   {ready[name].get('search_width', '-'):>5}"
+                f"   {ready[name].get('build_seconds', 0):7.1f}")
+        for own in ("ngame", "ngame-f16"):
+            shared = [turn for turn in turns if name in turn]
+            ratio = statistics.median(turn[own]["queries_per_second"] / turn[name]["queries_per_second"]
+                                      for turn in shared)
+            line += f"   {ratio:12.2f} x"
+        lines.append(line)
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, nargs="?", help="a data set whose labels have titles")
+    parser.add_argument("--synthetic", type=int, default=1_000_000, help="so many synthetic vectors; 0 for none")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--peers", nargs="*", default=PEERS)
+    args = parser.parse_args()
+    install_peers()
+    folder = BENCH / "data" / "index"
+    folder.mkdir(parents=True, exist_ok=True)
+    raw, lines = {}, []
+    cases = []
+    if args.data:
+        cases.append((f"label titles of {args.data.name}, MiniLM", real_vectors(args.data, folder)))
+    if args.synthetic:
+        cases.append((f"{args.synthetic:,} synthetic unit vectors", synthetic_vectors(args.synthetic, folder)))
+    for title, (vectors, queries) in cases:
+        raw[title] = compare(vectors, queries, args.rounds, args.peers)
+        shape = raw[title]["ready"]["ngame"]
+        lines += table(f"{title}: {shape['n_vectors']:,} x {shape['dim']}, {N_QUERIES:,} queries, one thread, "
+                       f"medians of {args.rounds} turns", raw[title], args.peers) + [""]
+    print("\n".join(lines))
+
+    def output(*words):
+        return subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    versions = output(PYTHON, "-m", "pip", "list", "--format", "freeze").splitlines()
+    versions = [line for line in versions if line.split("==")[0] in ("hnswlib", "faiss-cpu", "usearch")]
+    commit = output("git", "rev-parse", "--short", "HEAD")
+    commit += " with changes" if output("git", "status", "--porcelain", "crates", "bench/src") else ""
+    today = datetime.date.today().isoformat()
+    results = BENCH / "results" / f"{today}-index"
+    results.mkdir(parents=True, exist_ok=True)
+    (results / "README.md").write_text(
+        f"# Index\n\n- command: `make bench-index DATA={args.data.name if args.data else ''} "
+        f"SYNTHETIC={args.synthetic}`\n- commit: {commit}\n"
+        f"- machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; load when it ended: "
+        f"{os.getloadavg()[0]:.1f}\n- peers: {', '.join(versions)}, Python {platform.python_version()}\n"
+        f"- date: {today}\n- M = {CONNECTIVITY}, build width {BUILD_WIDTH}, the {K} best at a recall of at least "
+        f"{RECALL}\n\n```\n" + "\n".join(lines).rstrip() + "\n```\n")
+    (results / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
