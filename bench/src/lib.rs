@@ -2,16 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use ngame::data::{Dataset, ScoredCsr, Split};
+use ngame::data::{Csr, Dataset, ScoredCsr, Split};
 use ngame::metrics::{PropensityModel, Task, evaluate};
 use serde_json::{Value, json};
 
 /// What predictions for a split reach, in percent; filter pairs have been left out of them.
 pub fn reached(dataset: &Dataset, split: &Split, predictions: &ScoredCsr) -> Value {
+    reached_of(dataset, &split.by_point, predictions)
+}
+
+/// The same for any points with these labels.
+pub fn reached_of(dataset: &Dataset, truth: &Csr, predictions: &ScoredCsr) -> Value {
     let counts = dataset.train.by_point.column_counts();
     let n_points = dataset.train.n_points() as u64;
     let weights = PropensityModel::default().inverse_propensities(n_points, &counts);
-    let task = Task { truth: &split.by_point, filter: None, inverse_propensities: Some(&weights) };
+    let task = Task { truth, filter: None, inverse_propensities: Some(&weights) };
     let metrics = evaluate(predictions, &task, 100);
     let psp = metrics.psprecision.expect("there are propensities");
     json!({
@@ -29,6 +34,16 @@ pub fn peak_memory() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib: Option<u64> = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
     kib.unwrap_or(0) * 1024
+}
+
+/// The seconds that all threads of this process have computed so far; 0 where the system does not tell.
+/// On a busy machine they say more than the time on the clock.
+pub fn cpu_seconds() -> f64 {
+    let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else { return 0.0 };
+    // The program's name, in parentheses, may hold spaces; user and system time are the 12th and 13th
+    // field behind it, in hundredths of a second.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+    fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// Runs something and says how long it took.

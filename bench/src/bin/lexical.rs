@@ -1,0 +1,175 @@
+//! The sparse view by itself: how long training takes and what search of it reaches on the test points,
+//! or on training points held out to choose settings by. One JSON object.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use ngame::data::{Csr, Dataset, Ids, ReadOptions, ScoredCsr, Split, TextChoice, Texts};
+use ngame::lexical::{Lexical, LexicalOptions, LexicalRoom};
+use ngame::progress::Silent;
+use ngame_bench::{cpu_seconds, peak_memory, reached, timed};
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
+use rayon::prelude::*;
+use serde_json::json;
+
+#[derive(Parser)]
+struct Args {
+    data: PathBuf,
+    #[arg(long, default_value_t = TextChoice::Title)]
+    text: TextChoice,
+    /// Scores so many training points drawn at random instead of the test points, and leaves them out
+    /// of training.
+    #[arg(long)]
+    hold_out: Option<usize>,
+    /// Writes features and labels here as train.txt and test.txt, in the layout of the XC repository:
+    /// what peers need to be compared on the same features.
+    #[arg(long)]
+    write_features: Option<PathBuf>,
+    #[arg(long, default_value_t = LexicalOptions::default().least_texts)]
+    least_texts: u32,
+    #[arg(long, default_value_t = LexicalOptions::default().cost)]
+    cost: f32,
+    #[arg(long, default_value_t = LexicalOptions::default().rounds)]
+    rounds: usize,
+    #[arg(long, default_value_t = LexicalOptions::default().n_hard)]
+    n_hard: usize,
+    #[arg(long, default_value_t = LexicalOptions::default().background)]
+    background: f32,
+    #[arg(long, default_value_t = LexicalOptions::default().mean)]
+    mean: f32,
+    #[arg(long, default_value_t = LexicalOptions::default().mean_power)]
+    mean_power: f32,
+    #[arg(long, default_value_t = LexicalOptions::default().label_text)]
+    label_text: f32,
+    #[arg(long, default_value_t = LexicalOptions::default().least_weight)]
+    least_weight: f32,
+    #[arg(long, default_value_t = LexicalOptions::default().most_weights)]
+    most_weights: usize,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let options = LexicalOptions {
+        least_texts: args.least_texts,
+        cost: args.cost,
+        rounds: args.rounds,
+        n_hard: args.n_hard,
+        background: args.background,
+        mean: args.mean,
+        mean_power: args.mean_power,
+        label_text: args.label_text,
+        least_weight: args.least_weight,
+        most_weights: args.most_weights,
+        ..Default::default()
+    };
+    let read = ReadOptions { text: args.text, ..Default::default() };
+    let mut dataset = Dataset::read(&args.data, &read, &Silent)?;
+    if let Some(n_points) = args.hold_out {
+        anyhow::ensure!(n_points < dataset.train.n_points(), "too many points to hold out");
+        let mut points: Vec<u32> = (0..dataset.train.n_points() as u32).collect();
+        points.shuffle(&mut ChaCha8Rng::seed_from_u64(5));
+        let (held_out, kept) = points.split_at_mut(n_points);
+        dataset.test = Some(select(&dataset.train, held_out));
+        dataset.train = select(&dataset.train, kept);
+    }
+    let test = dataset.test.as_ref().ok_or_else(|| anyhow::anyhow!("no test points"))?;
+    let train = &dataset.train;
+    let before = cpu_seconds();
+    let (lexical, wall) = timed(|| {
+        let filter = Some(&train.filter);
+        Lexical::train(
+            &train.texts,
+            &train.by_point,
+            &dataset.labels.texts,
+            filter,
+            &options,
+            &Silent,
+        )
+    });
+    let lexical = lexical?;
+    let cpu = cpu_seconds() - before;
+    let peak = peak_memory();
+    let before = cpu_seconds();
+    let rows: Vec<Vec<(u32, f32)>> = (0..test.n_points())
+        .into_par_iter()
+        .map_init(LexicalRoom::default, |room, point| {
+            let excluded = test.filter.row(point);
+            let query = lexical.query(test.texts.get(point));
+            let mut best = lexical.search(&query, 100 + excluded.len(), room);
+            best.retain(|(label, _)| excluded.binary_search(label).is_err());
+            best.truncate(100);
+            best
+        })
+        .collect();
+    let predict = (cpu_seconds() - before) * 1e3 / test.n_points() as f64;
+    let mut predictions = ScoredCsr::new(dataset.n_labels() as u32);
+    for mut row in rows {
+        predictions.push_row(&mut row);
+    }
+    if let Some(folder) = &args.write_features {
+        write(&folder.join("train.txt"), &lexical, &train.texts, &train.by_point)?;
+        write(&folder.join("test.txt"), &lexical, &test.texts, &test.by_point)?;
+    }
+    let answer = json!({
+        "seconds": wall.as_secs_f64(),
+        "cpu_seconds": cpu,
+        "predict_cpu_ms": predict,
+        "features": lexical.n_features(),
+        "weights": lexical.n_weights(),
+        "megabytes": size(&lexical) as f64 / 1e6,
+        "peak_megabytes": peak as f64 / 1e6,
+        "reached": reached(&dataset, test, &predictions),
+    });
+    writeln!(std::io::stdout(), "{answer}")?;
+    Ok(())
+}
+
+/// Some points of a split, in their order there.
+fn select(split: &Split, points: &mut [u32]) -> Split {
+    points.sort_unstable();
+    let by_point = split.by_point.select(points);
+    Split {
+        texts: split.texts.select(points),
+        by_label: by_point.transpose(),
+        by_point,
+        filter: split.filter.select(points),
+        ids: Ids::Position,
+        ..split.clone()
+    }
+}
+
+/// The bytes of what a file would hold.
+fn size(lexical: &Lexical) -> usize {
+    let parts = lexical.parts();
+    size_of_val(&*parts.inverse_frequencies)
+        + size_of_val(&*parts.offsets)
+        + size_of_val(&*parts.labels)
+        + size_of_val(&*parts.weights)
+        + size_of_val(&*parts.biases)
+        + parts.features.memory() as usize
+}
+
+/// Writes vectors and labels: a header "points features labels", then lines "labels feature:weight …".
+fn write(path: &Path, lexical: &Lexical, texts: &Texts, truth: &Csr) -> anyhow::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    // Peers refuse points without features; each gets one more, that nothing else has.
+    let n_features = lexical.n_features();
+    writeln!(file, "{} {} {}", texts.len(), n_features + 1, lexical.n_labels())?;
+    for (text, labels) in texts.iter().zip(truth.rows()) {
+        let labels: Vec<String> = labels.iter().map(u32::to_string).collect();
+        write!(file, "{}", labels.join(","))?;
+        let query = lexical.query(text);
+        for (feature, weight) in query.vector() {
+            write!(file, " {feature}:{weight:.5}")?;
+        }
+        if query.vector().is_empty() {
+            write!(file, " {n_features}:1")?;
+        }
+        writeln!(file)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! The sparse view of a text: which labels its words speak for.
+
+use std::borrow::Cow;
+
+use half::bf16;
+
+use super::features::Features;
+use super::options::LexicalOptions;
+use super::postings::{LexicalRoom, Postings};
+use super::train::train;
+use super::words::Splitter;
+use crate::Result;
+use crate::data::{Csr, Texts};
+use crate::progress::Observer;
+
+/// A sparse weight vector and a bias for every label, over words and pairs of words.
+///
+/// The score of a label is its bias plus its weights times the text's vector: near 1 or above where the
+/// label is sure, near -1 where nothing speaks for it.
+#[derive(Debug)]
+pub struct Lexical {
+    features: Features,
+    postings: Postings,
+    biases: Vec<f32>, // (labels)
+}
+
+/// A text as a sparse vector of unit length.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LexicalQuery {
+    /// Ascending by feature.
+    vector: Vec<(u32, f32)>,
+}
+
+impl LexicalQuery {
+    /// The features the text has and their weights, ascending by feature.
+    pub fn vector(&self) -> &[(u32, f32)] {
+        &self.vector
+    }
+}
+
+/// Everything a [`Lexical`] is made of, as plain arrays: what a file holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LexicalParts<'a> {
+    /// The features' names.
+    pub features: Cow<'a, Texts>,
+    /// By feature, how much it tells.
+    pub inverse_frequencies: Cow<'a, [f32]>,
+    /// Where the labels of every feature begin, and the end of the last.
+    pub offsets: Cow<'a, [u64]>, // (features + 1)
+    /// The labels that have a weight, feature by feature, ascending.
+    pub labels: Cow<'a, [u32]>,
+    /// Their weights.
+    pub weights: Cow<'a, [bf16]>,
+    /// By label, its bias.
+    pub biases: Cow<'a, [f32]>,
+}
+
+impl Lexical {
+    /// Trains the weights of all labels on texts and which labels they have. Points are no negatives
+    /// of the labels that `not_negative` pairs them with, as filter files do.
+    ///
+    /// # Panics
+    /// If texts, labels and matrices differ in number.
+    pub fn train(
+        texts: &Texts,
+        truth: &Csr, // (points, labels)
+        label_texts: &Texts,
+        not_negative: Option<&Csr>, // (points, labels)
+        options: &LexicalOptions,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
+        assert_eq!(texts.len(), truth.n_rows(), "a row of labels for every text");
+        assert_eq!(label_texts.len(), truth.n_columns() as usize, "a text for every label");
+        if let Some(pairs) = not_negative {
+            let shape = (pairs.n_rows(), pairs.n_columns());
+            assert_eq!(shape, (truth.n_rows(), truth.n_columns()), "matrices of one shape");
+        }
+        let (features, postings, biases) =
+            train(texts, truth, label_texts, not_negative, options, observer)?;
+        Ok(Self { features, postings, biases })
+    }
+
+    /// A text as a sparse vector; words that training did not see are passed over.
+    pub fn query(&self, text: &str) -> LexicalQuery {
+        LexicalQuery { vector: self.features.vector(text, &mut Splitter::default()) }
+    }
+
+    /// The best `k` labels for a text, best first; exact. Only labels that share a feature with the
+    /// text are among them, so there may be fewer.
+    pub fn search(
+        &self,
+        query: &LexicalQuery,
+        k: usize,
+        room: &mut LexicalRoom,
+    ) -> Vec<(u32, f32)> {
+        self.postings.search(&query.vector, &self.biases, |_| false, k, room)
+    }
+
+    /// Writes the scores of given labels, which ascend, into `out`; where nothing matches, the score
+    /// is the label's bias.
+    ///
+    /// # Panics
+    /// If there is no such label, or not one place in `out` for every label.
+    pub fn scores(&self, query: &LexicalQuery, labels: &[u32], out: &mut [f32]) {
+        assert_eq!(labels.len(), out.len(), "a place for every label");
+        debug_assert!(labels.is_sorted(), "labels ascend");
+        self.postings.sums(&query.vector, labels, out);
+        for (&label, score) in labels.iter().zip(out) {
+            *score += self.biases[label as usize];
+        }
+    }
+
+    /// How many labels there are.
+    pub fn n_labels(&self) -> usize {
+        self.biases.len()
+    }
+
+    /// How many features there are.
+    pub fn n_features(&self) -> usize {
+        self.features.len()
+    }
+
+    /// How many weights all labels have together.
+    pub fn n_weights(&self) -> usize {
+        self.postings.labels.len()
+    }
+
+    /// What it is made of, to be saved.
+    pub fn parts(&self) -> LexicalParts<'_> {
+        LexicalParts {
+            features: Cow::Borrowed(self.features.names()),
+            inverse_frequencies: self.features.inverse_frequencies().into(),
+            offsets: (&self.postings.offsets).into(),
+            labels: (&self.postings.labels).into(),
+            weights: (&self.postings.weights).into(),
+            biases: (&self.biases).into(),
+        }
+    }
+
+    /// Puts saved parts together again. Parts that do not fit one another are refused with what is
+    /// wrong, so nothing read from a file can make a search panic.
+    pub fn from_parts(parts: LexicalParts<'_>) -> Result<Self, String> {
+        let features =
+            Features::from_parts(&parts.features, parts.inverse_frequencies.into_owned())?;
+        let postings = Postings {
+            offsets: parts.offsets.into_owned(),
+            labels: parts.labels.into_owned(),
+            weights: parts.weights.into_owned(),
+        };
+        let biases = parts.biases.into_owned();
+        postings.check(features.len(), biases.len())?;
+        if !biases.iter().all(|bias| bias.is_finite()) {
+            return Err("the bias of a label is not a finite number".to_owned());
+        }
+        Ok(Self { features, postings, biases })
+    }
+}
