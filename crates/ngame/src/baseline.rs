@@ -89,8 +89,8 @@ impl<'a> NearestPoints<'a> {
         predictions
     }
 
-    /// The best `k` labels for a text, best first, with the votes they got.
-    pub fn predict_one(&self, text: &str, k: usize) -> Vec<(u32, f32)> {
+    /// The `n` training points whose words are most like a text's, and how like: the nearest first.
+    pub fn nearest(&self, text: &str, n: usize) -> Vec<(u32, f32)> {
         let mut known = Vec::new();
         for_each_word(text, |word| known.extend(self.words.get(word)));
         let mut similarities = Sums::default();
@@ -99,8 +99,13 @@ impl<'a> NearestPoints<'a> {
                 similarities.push((point, weight * point_weight));
             }
         }
+        best(similarities, n)
+    }
+
+    /// The best `k` labels for a text, best first, with the votes they got.
+    pub fn predict_one(&self, text: &str, k: usize) -> Vec<(u32, f32)> {
         let mut votes = Sums::default();
-        for (point, similarity) in best(similarities, N_VOTERS) {
+        for (point, similarity) in self.nearest(text, N_VOTERS) {
             let labels = self.train.by_point.row(point as usize);
             votes.extend(labels.iter().map(|&label| (label, similarity)));
         }

@@ -79,6 +79,12 @@ impl FolderAside {
         written().map_err(|source| Error::io("write", self.destination.join(name), source))
     }
 
+    /// Where a file of this name lies until the folder is finished, for whoever writes it by
+    /// itself; [`FolderAside::finish`] syncs it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// Makes an empty folder inside.
     pub(crate) fn add_folder(&self, name: &str) -> Result<()> {
         fs::create_dir_all(self.folder.path().join(name))

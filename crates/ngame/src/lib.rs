@@ -21,7 +21,12 @@
 //! - [`batching`] says which points share a mini-batch: those that are close;
 //! - [`loss`] says how wrong the scores of a batch are, and which way is better;
 //! - [`classifier`] learns a vector for every label, beyond what its text says;
-//! - [`training`] makes an encoder of a data set: a plan, a run, and a way to go on after a stop;
+//! - [`lexical`] learns sparse weights of exact words for every label;
+//! - [`views`] looks at a text and a label from several sides;
+//! - [`fusion`] learns from several scores of a label how likely it is right;
+//! - [`model`] is the folder that keeps all that;
+//! - [`prediction`] answers with it, and [`evaluation`] says how well;
+//! - [`training`] makes a model of a data set: a plan, a run, and a way to go on after a stop;
 //! - [`error`] tells what went wrong and what to do, [`progress`] how far long work is.
 //!
 //! The library never prints. Whoever calls it passes an [`progress::Observer`], which hears of
@@ -60,6 +65,7 @@
 //! # }
 //! ```
 
+mod array_file;
 mod atomic_file;
 pub mod baseline;
 pub mod batching;
@@ -67,13 +73,19 @@ pub mod classifier;
 pub mod data;
 pub mod encoder;
 pub mod error;
+pub mod evaluation;
 mod folder_aside;
+pub mod fusion;
 pub mod index;
+pub mod lexical;
 pub mod loss;
 pub mod metrics;
+pub mod model;
+pub mod prediction;
 pub mod progress;
 mod random;
 pub mod tokens;
 pub mod training;
+pub mod views;
 
 pub use error::{Error, Result};

@@ -43,6 +43,23 @@ impl Csr {
         csr
     }
 
+    /// Where each row begins and the last one ends, and the columns of all rows.
+    pub(crate) fn parts(&self) -> (&[u64], &[u32]) {
+        (&self.offsets, &self.columns)
+    }
+
+    /// The matrix of such parts; `None` if they do not fit together.
+    pub(crate) fn from_parts(n_columns: u32, offsets: Vec<u64>, columns: Vec<u32>) -> Option<Self> {
+        let fits = offsets.first() == Some(&0)
+            && offsets.last() == Some(&(columns.len() as u64))
+            && offsets.is_sorted();
+        let csr = Self { n_columns, offsets, columns };
+        let ascends = |row: &[u32]| {
+            row.is_sorted_by(|a, b| a < b) && row.last().is_none_or(|&last| last < n_columns)
+        };
+        (fits && csr.rows().all(ascends)).then_some(csr)
+    }
+
     /// How many rows there are.
     pub fn n_rows(&self) -> usize {
         self.offsets.len() - 1
@@ -313,6 +330,22 @@ mod tests {
                 }
             }
             prop_assert_eq!(csr, transposed.transpose());
+        }
+    }
+
+    #[test]
+    fn parts_come_back_and_parts_that_do_not_fit_are_refused() {
+        let csr = Csr::from_pairs(3, 4, vec![(0, 1), (0, 3), (2, 0)]);
+        let (offsets, columns) = csr.parts();
+        let again = |offsets: &[u64], columns: &[u32]| {
+            Csr::from_parts(4, offsets.to_vec(), columns.to_vec())
+        };
+        assert_eq!(again(offsets, columns), Some(csr.clone()));
+        for offsets in [&[][..], &[1, 2, 2, 3], &[0, 2, 1, 3], &[0, 2, 2, 4], &[0, 9, 2, 3]] {
+            assert_eq!(again(offsets, columns), None, "{offsets:?}");
+        }
+        for columns in [[3, 1, 0], [1, 1, 0], [1, 3, 4]] {
+            assert_eq!(again(offsets, &columns), None, "{columns:?}");
         }
     }
 }

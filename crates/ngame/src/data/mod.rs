@@ -33,6 +33,7 @@ mod xc;
 pub use csr::{Csr, ScoredCsr};
 pub use dataset::{Dataset, FieldWords, Ids, Labels, RowNotes, Split};
 pub use filter::read_filter;
+pub use npz::write_npz;
 pub use oddities::Oddities;
 pub use options::{Format, ReadOptions, SplitRequest, TextChoice};
 pub use predictions::{read_label_counts, read_label_matrix, read_predictions};

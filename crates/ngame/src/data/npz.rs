@@ -4,12 +4,13 @@
 //! index in the file is checked before it is used.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use super::csr::ScoredCsr;
 use super::rows::check_label;
 use super::source::missing_file;
+use crate::atomic_file::FileAside;
 use crate::error::{Error, InputError, InputErrorKind, Place, Result};
 
 /// Reads a sparse matrix; also returns how many columns stood twice in a row.
@@ -61,6 +62,53 @@ pub(crate) fn read(path: &Path) -> Result<(ScoredCsr, u64)> {
         repeats += matrix.push_row(&mut row) as u64;
     }
     Ok((matrix, repeats))
+}
+
+/// Writes a sparse matrix as `scipy.sparse.save_npz` does, whole or not at all.
+pub fn write_npz(path: &Path, matrix: &ScoredCsr) -> Result<()> {
+    let mut aside = FileAside::create(path)?;
+    let (mut ends, mut columns, mut scores) = (vec![0i64], Vec::new(), Vec::new());
+    for row in 0..matrix.n_rows() {
+        let (labels, values) = matrix.row(row);
+        columns.extend(labels.iter().map(|&label| i64::from(label)));
+        scores.extend_from_slice(values);
+        ends.push(columns.len() as i64);
+    }
+    let shape = [matrix.n_rows() as i64, i64::from(matrix.n_columns())];
+    let list = |n: usize| format!("({n},)");
+    let arrays: [(&str, &str, String, &[u8]); 5] = [
+        ("indices", "<i8", list(columns.len()), bytemuck::cast_slice(&columns)),
+        ("indptr", "<i8", list(ends.len()), bytemuck::cast_slice(&ends)),
+        ("format", "|S3", "()".to_owned(), b"csr"),
+        ("shape", "<i8", list(2), bytemuck::cast_slice(&shape)),
+        ("data", "<f4", list(scores.len()), bytemuck::cast_slice(&scores)),
+    ];
+    let mut archive = zip::ZipWriter::new(BufWriter::new(aside.file()));
+    let options = zip::write::SimpleFileOptions::default().large_file(true);
+    let mut written = || -> zip::result::ZipResult<()> {
+        for (name, kind, shape, bytes) in &arrays {
+            archive.start_file(format!("{name}.npy"), options)?;
+            archive.write_all(&npy_header(kind, shape))?;
+            archive.write_all(bytes)?;
+        }
+        Ok(())
+    };
+    let failed = |error: zip::result::ZipError| Error::io("write", path, error.into());
+    written().map_err(failed)?;
+    let mut output = archive.finish().map_err(failed)?;
+    output.flush().map_err(|source| Error::io("write", path, source))?;
+    drop(output);
+    aside.finish()
+}
+
+/// What stands before an array in NumPy's format, padded to a multiple of 64 bytes.
+fn npy_header(kind: &str, shape: &str) -> Vec<u8> {
+    const BEFORE: usize = 10;
+    let mut text = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
+    let padded = (BEFORE + text.len() + 1).next_multiple_of(64);
+    text.extend(std::iter::repeat_n(' ', padded - BEFORE - text.len() - 1));
+    text.push('\n');
+    [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat()
 }
 
 /// A NumPy array as it lies in the file.
@@ -153,4 +201,24 @@ fn damaged(path: &Path, array: &str, found: String) -> Error {
         .found(found)
         .help("write or copy the file again")
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_that_is_written_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("matrix.npz");
+        let mut matrix = ScoredCsr::new(7);
+        matrix.push_row(&mut vec![(6, 0.25), (1, -1.5)]);
+        matrix.push_row(&mut Vec::new());
+        matrix.push_row(&mut vec![(0, 3.0)]);
+        write_npz(&path, &matrix).unwrap();
+        assert_eq!(read(&path).unwrap(), (matrix, 0));
+        let empty = ScoredCsr::new(2);
+        write_npz(&path, &empty).unwrap();
+        assert_eq!(read(&path).unwrap(), (empty, 0));
+    }
 }

@@ -34,6 +34,20 @@ impl Texts {
         self.bytes.len()
     }
 
+    /// All texts back to back, and where each ends.
+    pub(crate) fn parts(&self) -> (&[u8], &[u64]) {
+        (self.bytes.as_bytes(), &self.ends)
+    }
+
+    /// The texts of such parts; `None` if they do not fit together.
+    pub(crate) fn from_parts(bytes: Vec<u8>, ends: Vec<u64>) -> Option<Self> {
+        let bytes = String::from_utf8(bytes).ok()?;
+        let last = ends.last().copied().unwrap_or(0);
+        let at_characters = || ends.iter().all(|&end| bytes.is_char_boundary(end as usize));
+        (ends.is_sorted() && last == bytes.len() as u64 && at_characters())
+            .then_some(Self { bytes, ends })
+    }
+
     /// The text at `index`.
     ///
     /// # Panics
@@ -133,5 +147,18 @@ mod tests {
         texts.finish_text();
         assert_eq!(texts.iter().collect::<Vec<_>>(), ["a", "bc", ""]);
         assert!(!texts.is_blank());
+    }
+
+    #[test]
+    fn parts_come_back_and_parts_that_do_not_fit_are_refused() {
+        let texts: Texts = ["é", "", "ab"].into_iter().collect();
+        let (bytes, ends) = texts.parts();
+        let again = |bytes: &[u8], ends: &[u64]| Texts::from_parts(bytes.to_vec(), ends.to_vec());
+        assert_eq!(again(bytes, ends), Some(texts.clone()));
+        assert_eq!(again(b"", &[]), Some(Texts::new()));
+        for ends in [&[1, 2, 4][..], &[2, 2, 3], &[4, 2, 4], &[2, 2, 5], &[]] {
+            assert_eq!(again(bytes, ends), None, "{ends:?}");
+        }
+        assert_eq!(again(&[0xff], &[1]), None);
     }
 }

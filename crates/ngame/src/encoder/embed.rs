@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use ngame_nn::{Batch, Frozen};
 use rayon::prelude::*;
@@ -32,8 +32,8 @@ const WINDOW_BYTES: usize = 32 << 20;
 const CHUNK_TOKENS: usize = 1_024;
 
 /// An encoder with its weights packed for answering.
-pub struct Embedder<'a> {
-    tokenizer: &'a Tokenizer,
+pub struct Embedder {
+    tokenizer: Arc<Tokenizer>,
     frozen: Box<dyn Frozen>,
     max_tokens: usize,
     stand_in: u32,
@@ -64,11 +64,11 @@ struct Chunk<'a> {
     texts: Vec<(usize, RowMut<'a>)>,
 }
 
-impl<'a> Embedder<'a> {
+impl Embedder {
     /// An embedder of texts cut to `max_tokens` tokens. `vocabulary_size` is the encoder's: no id
     /// that reaches it lies beyond.
     pub(super) fn new(
-        tokenizer: &'a Tokenizer,
+        tokenizer: Arc<Tokenizer>,
         frozen: Box<dyn Frozen>,
         max_tokens: usize,
         vocabulary_size: usize,
@@ -135,7 +135,7 @@ impl<'a> Embedder<'a> {
                 break;
             }
             // The bar shows texts embedded, not tokenised.
-            let store = tokenize(&window, self.tokenizer, self.max_tokens, &StopOnly(observer))?;
+            let store = tokenize(&window, &self.tokenizer, self.max_tokens, &StopOnly(observer))?;
             drop(window);
             sink.append(store.n_texts(), &mut |rows| {
                 embedded.n_tokens += self.embed_window(&store, &|row| row, rows, observer)?;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use ngame_nn::{
     Bag, BagConfig, Encoder, Extra, Family, Parameters, Precision, Transformer, TransformerConfig,
@@ -31,7 +32,7 @@ const CARRIED: [&str; 4] = [
 
 /// A tokenizer and an encoder with its weights: texts in, unit vectors out.
 pub struct TextEncoder {
-    pub(super) tokenizer: Tokenizer,
+    pub(super) tokenizer: Arc<Tokenizer>,
     pub(super) architecture: Architecture,
     pub(super) encoder: Box<dyn Encoder>,
     pub(super) parameters: Parameters,
@@ -91,8 +92,15 @@ impl TextEncoder {
         let max_tokens = max_tokens.unwrap_or(USUAL_MAX_TOKENS).min(encoder.max_tokens());
         let origin = Origin { config, extras: weights.extras, files: read_carried(folder, inner)? };
         let parameters = weights.parameters;
-        Self { tokenizer, architecture, encoder, parameters, max_tokens, origin }
-            .with_max_tokens(max_tokens)
+        Self {
+            tokenizer: Arc::new(tokenizer),
+            architecture,
+            encoder,
+            parameters,
+            max_tokens,
+            origin,
+        }
+        .with_max_tokens(max_tokens)
     }
 
     /// A transformer with fresh random weights, for texts of at most `max_tokens` tokens.
@@ -140,8 +148,15 @@ impl TextEncoder {
         let encoder = architecture.build();
         check_vocabulary(&tokenizer, &*encoder, Path::new("the encoder's settings"))?;
         let origin = Origin::default();
-        Self { tokenizer, architecture, encoder, parameters, max_tokens, origin }
-            .with_max_tokens(max_tokens)
+        Self {
+            tokenizer: Arc::new(tokenizer),
+            architecture,
+            encoder,
+            parameters,
+            max_tokens,
+            origin,
+        }
+        .with_max_tokens(max_tokens)
     }
 
     /// The same encoder for texts of at most `max_tokens` tokens, special tokens included.
@@ -189,10 +204,10 @@ impl TextEncoder {
     }
 
     /// The encoder with its weights packed for answering.
-    pub fn embedder(&self, precision: Precision) -> Embedder<'_> {
+    pub fn embedder(&self, precision: Precision) -> Embedder {
         let frozen = self.encoder.freeze(&self.parameters, precision);
         let vocabulary_size = self.encoder.vocabulary_size();
-        Embedder::new(&self.tokenizer, frozen, self.max_tokens, vocabulary_size)
+        Embedder::new(Arc::clone(&self.tokenizer), frozen, self.max_tokens, vocabulary_size)
     }
 }
 

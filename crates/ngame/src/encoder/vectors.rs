@@ -1,11 +1,13 @@
 //! Many vectors, one a row, in 32 or 16 bits, in memory or mapped from a `.npy` file.
 
 use std::fs::File;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+use half::vec::HalfFloatVecExt;
 use memmap2::Mmap;
 use ngame_nn::Rows;
 
@@ -206,6 +208,15 @@ impl VectorMatrix {
         Self { n_rows: numbers.len() / dim, numbers: Numbers::F16(numbers), dim }
     }
 
+    /// A copy of all rows in memory, in 16 bits.
+    pub fn to_f16(&self) -> Self {
+        let numbers = match self.all() {
+            Vector::F32(numbers) => Vec::from_f32_slice(numbers),
+            Vector::F16(numbers) => numbers.to_vec(),
+        };
+        Self::from_f16(numbers, self.dim)
+    }
+
     /// All rows, for sums over them.
     pub fn as_rows(&self) -> Rows<'_> {
         match self.all() {
@@ -271,6 +282,14 @@ impl VectorMatrix {
     pub fn set(&mut self, row: usize, numbers: &[f32]) {
         let rows = self.rows_mut(row..row + 1).expect("a matrix in memory can be written");
         rows.into_iter().for_each(|mut row| row.set(numbers));
+    }
+
+    /// Writes a `.npy` file, which [`VectorMatrix::open`] maps.
+    pub(crate) fn write_npy(&self, output: &mut impl Write) -> io::Result<()> {
+        let Self { n_rows, dim, .. } = *self;
+        let header = NpyHeader { vector_type: self.vector_type(), n_rows, dim };
+        output.write_all(&header.to_bytes())?;
+        output.write_all(self.bytes())
     }
 
     /// The bytes of all rows.

@@ -179,7 +179,14 @@ mod tests {
             point_text: vec![4, 3, 4],
             positives: Csr::from_pairs(3, 4, vec![(0, 0), (0, 1), (1, 0), (2, 1)]),
             not_negative: Csr::from_pairs(3, 4, vec![(0, 0), (0, 1), (1, 0), (1, 3), (2, 1)]),
-            held_out: HeldOut { text: vec![], truth: Csr::new(4), filter: Csr::new(4) },
+            trained: vec![0, 1, 2],
+            trained_text: vec![4, 3, 4],
+            held_out: HeldOut {
+                points: None,
+                text: vec![],
+                truth: Csr::new(4),
+                filter: Csr::new(4),
+            },
             digest: String::new(),
         }
     }

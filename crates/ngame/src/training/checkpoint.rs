@@ -1,8 +1,4 @@
-//! Checkpoints: some numbers and large arrays in one file, with a checksum.
-//!
-//! ```text
-//! magic (8 bytes) | length of the header (8) | header, JSON | arrays, back to back | SHA-256 (32)
-//! ```
+//! Checkpoints: where a run stands, in a file that is checked to the last byte.
 //!
 //! A file is written aside and renamed, after the one before has stepped back: whatever happens, one
 //! whole checkpoint is there.
@@ -11,106 +7,32 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use bytemuck::Pod;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::run_folder::RunFolder;
+pub(super) use crate::array_file::Arrays;
+use crate::array_file::{self, ArrayFile, Check};
 use crate::atomic_file::FileAside;
-use crate::error::{InputError, InputErrorKind, Place};
 use crate::{Error, Result};
 
-const MAGIC: &[u8; 8] = b"ngameck1";
-const DIGEST: usize = 32;
-
-/// Named arrays to be written.
-pub(super) type Arrays<'a> = Vec<(&'static str, &'a [u8])>;
-
-/// What stands before the arrays.
-#[derive(Serialize, Deserialize)]
-struct Header<S> {
-    state: S,
-    arrays: Vec<(String, u64)>, // Names and bytes.
-}
-
 /// A checkpoint that was read.
-#[derive(Debug)]
-pub(super) struct Checkpoint<S> {
-    pub(super) state: S,
-    arrays: Vec<(String, Vec<u8>)>,
-}
-
-impl<S> Checkpoint<S> {
-    /// An array of this name, if there is one.
-    pub(super) fn array<T: Pod>(&self, name: &str) -> Option<Vec<T>> {
-        let (_, bytes) = self.arrays.iter().find(|(found, _)| found == name)?;
-        Some(bytemuck::allocation::pod_collect_to_vec(bytes))
-    }
-}
+pub(super) type Checkpoint<S> = ArrayFile<S>;
 
 /// Writes a file, whole or not at all.
 pub(super) fn write(path: &Path, state: &impl Serialize, arrays: &Arrays<'_>) -> Result<()> {
-    let header = Header {
-        state,
-        arrays: arrays
-            .iter()
-            .map(|(name, bytes)| ((*name).to_owned(), bytes.len() as u64))
-            .collect(),
-    };
-    let header = serde_json::to_vec(&header).expect("a header is numbers and names");
     let mut aside = FileAside::create(path)?;
-    let mut hash = Sha256::new();
     let mut output = BufWriter::with_capacity(1 << 20, aside.file());
-    let mut written = || -> std::io::Result<()> {
-        let length = (header.len() as u64).to_le_bytes();
-        let parts = [&MAGIC[..], &length, &header].into_iter();
-        for part in parts.chain(arrays.iter().map(|(_, bytes)| *bytes)) {
-            hash.update(part);
-            output.write_all(part)?;
-        }
-        output.write_all(&hash.finalize_reset())?;
-        output.flush()
-    };
-    written().map_err(|source| Error::io("write", path, source))?;
+    array_file::write(&mut output, state, arrays)
+        .and_then(|()| output.flush())
+        .map_err(|source| Error::io("write", path, source))?;
     drop(output);
     aside.finish()
 }
 
 /// Reads a file, and checks it to the last byte.
 pub(super) fn read<S: DeserializeOwned>(path: &Path) -> Result<Checkpoint<S>> {
-    let bytes = fs::read(path).map_err(|source| Error::io("read", path, source))?;
-    let damaged = |found: &str| -> Error {
-        InputError::new(InputErrorKind::DamagedFile, Place::file(path))
-            .expected("a whole checkpoint")
-            .found(found)
-            .help("begin anew with --force")
-            .into()
-    };
-    let (content, digest) = bytes
-        .split_at_checked(bytes.len().saturating_sub(DIGEST))
-        .ok_or_else(|| damaged("less"))?;
-    if !content.starts_with(MAGIC) {
-        return Err(damaged("a file of another kind"));
-    }
-    if Sha256::digest(content)[..] != *digest {
-        return Err(damaged("bytes that do not match their checksum"));
-    }
-    // The checksum holds, so what follows fails only on a file of another version.
-    let other = || damaged("a checkpoint of another version of ngame");
-    let length: [u8; 8] = content.get(8..16).and_then(|b| b.try_into().ok()).ok_or_else(other)?;
-    let length = usize::try_from(u64::from_le_bytes(length)).map_err(|_| other())?;
-    let rest = &content[16..];
-    let (header, mut rest) = rest.split_at_checked(length).ok_or_else(other)?;
-    let header: Header<S> = serde_json::from_slice(header).map_err(|_| other())?;
-    let mut arrays = Vec::new();
-    for (name, length) in header.arrays {
-        let length = usize::try_from(length).map_err(|_| other())?;
-        let (array, after) = rest.split_at_checked(length).ok_or_else(other)?;
-        arrays.push((name, array.to_vec()));
-        rest = after;
-    }
-    Ok(Checkpoint { state: header.state, arrays })
+    ArrayFile::open(path, Check::Whole, "begin anew with --force")
 }
 
 /// Writes the newest checkpoint of a run; the one before stays beside it.

@@ -7,6 +7,9 @@ use toml::{Table, Value};
 
 use super::preset::Preset;
 use crate::error::{InputError, InputErrorKind, Place};
+use crate::fusion::{Aim, MethodChoice};
+use crate::index::DEFAULT_RECALL;
+use crate::views::{Shortlists, View};
 use crate::{Error, Result};
 
 /// Everything that can be asked of a training run. Fields that are `None` are chosen by the plan.
@@ -23,8 +26,14 @@ pub struct TrainConfig {
     pub loss: LossConfig,
     /// How it is minimised.
     pub optimiser: OptimiserConfig,
-    /// The points held out to see how training goes.
+    /// The points held out to see how training goes, and to learn the fusion from.
     pub validation: ValidationConfig,
+    /// The classifiers: the paper's M2.
+    pub classifier: ClassifierConfig,
+    /// How classifiers are searched.
+    pub index: IndexConfig,
+    /// How scores become one.
+    pub fusion: FusionConfig,
     /// How long, on what, and how often it is saved.
     pub run: RunConfig,
 }
@@ -269,6 +278,8 @@ pub struct ValidationConfig {
     /// How many; a data set's own validation points come first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<usize>,
+    /// The share of them that is held out together with points whose texts are nearly the same.
+    pub with_twins: f64,
     /// Epochs, or parts of one, from one look at them to the next.
     pub every: f64,
     /// What decides which encoder is the best so far.
@@ -277,7 +288,7 @@ pub struct ValidationConfig {
 
 impl Default for ValidationConfig {
     fn default() -> Self {
-        Self { points: None, every: 1.0, metric: ValidationMetric::Precision5 }
+        Self { points: None, with_twins: 0.5, every: 1.0, metric: ValidationMetric::Precision5 }
     }
 }
 
@@ -296,6 +307,146 @@ pub enum ValidationMetric {
     Recall100,
 }
 
+/// How classifiers are trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClassifierConfig {
+    /// What is asked of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objective: Option<ObjectiveKind>,
+    /// How often every point is seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<usize>,
+    /// The points of a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_size: Option<usize>,
+    /// The highest learning rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
+    /// The share of a point's numbers that training drops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropout: Option<f64>,
+    /// How much higher positives should score, for triplets.
+    pub margin: f64,
+    /// The labels drawn at random for a step, for sampled objectives.
+    pub n_sampled: usize,
+    /// Whether they are trained once more, on all points, when the fusion has been learnt from those
+    /// that were held out.
+    pub refit: bool,
+}
+
+impl Default for ClassifierConfig {
+    fn default() -> Self {
+        Self {
+            objective: None,
+            epochs: None,
+            batch_size: None,
+            learning_rate: None,
+            dropout: None,
+            margin: 0.2,
+            n_sampled: 2_048,
+            refit: true,
+        }
+    }
+}
+
+/// What is asked of classifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObjectiveKind {
+    /// Every label about every point, by cross-entropy.
+    OneVsAll,
+    /// The same of a batch's labels and some drawn at random.
+    Sampled,
+    /// A softmax over a batch's labels and some drawn at random.
+    SampledSoftmax,
+    /// Hard positives above hard negatives, as in the paper.
+    Triplet,
+}
+
+/// How classifiers are searched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IndexConfig {
+    /// Which index.
+    pub kind: IndexChoice,
+    /// The share of the best labels that an approximate one has to find.
+    pub recall: f64,
+}
+
+impl Default for IndexConfig {
+    fn default() -> Self {
+        Self { kind: IndexChoice::BySize, recall: DEFAULT_RECALL }
+    }
+}
+
+/// Which index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IndexChoice {
+    /// Exact search as long as it is fast.
+    #[default]
+    BySize,
+    /// Every label is compared.
+    Exact,
+    /// A graph.
+    Hnsw,
+}
+
+/// How scores become one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FusionConfig {
+    /// Which views take part.
+    pub views: ViewChoice,
+    /// What they are fused by.
+    pub method: MethodChoice,
+    /// What is to be as high as possible.
+    pub aim: Aim,
+    /// How many candidates each view proposes.
+    pub shortlists: Shortlists,
+}
+
+/// Which views take part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ViewChoice {
+    /// By a name for several.
+    Named(ViewSet),
+    /// One by one. The embedding and the classifier are always among them.
+    Listed(Vec<View>),
+}
+
+/// Several views.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ViewSet {
+    /// All there are.
+    All,
+    /// The paper's: embedding, classifier, frequency.
+    Paper,
+}
+
+impl Default for ViewChoice {
+    fn default() -> Self {
+        Self::Named(ViewSet::All)
+    }
+}
+
+impl ViewChoice {
+    /// The views, in their own order.
+    pub fn views(&self) -> Vec<View> {
+        let chosen = |view: &View| match self {
+            Self::Named(ViewSet::All) => true,
+            Self::Named(ViewSet::Paper) => View::PAPER.contains(view),
+            Self::Listed(views) => {
+                views.contains(view) || matches!(view, View::Embedding | View::Classifier)
+            }
+        };
+        View::ALL.into_iter().filter(chosen).collect()
+    }
+}
+
 /// How long, on what, and how often it is saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -303,8 +454,11 @@ pub struct RunConfig {
     /// How often every point is seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<usize>,
-    /// The minutes that training may take, where the epochs are left open.
+    /// The minutes that the whole run may take, where the epochs are left open.
     pub minutes: f64,
+    /// The stage to stop after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only: Option<Stage>,
     /// Where all random choices come from.
     pub seed: u64,
     /// The memory for activations, in GiB.
@@ -313,9 +467,17 @@ pub struct RunConfig {
     pub checkpoint: f64,
 }
 
+/// A stage of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The encoder.
+    Encoder,
+}
+
 impl Default for RunConfig {
     fn default() -> Self {
-        Self { epochs: None, minutes: 40.0, seed: 0, memory: 2.0, checkpoint: 2.0 }
+        Self { epochs: None, minutes: 40.0, only: None, seed: 0, memory: 2.0, checkpoint: 2.0 }
     }
 }
 
@@ -374,7 +536,9 @@ impl TrainConfig {
     pub(super) fn check(&self) -> Result<()> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
         let share = |value: f64| (0.0..=1.0).contains(&value);
-        let Self { batching, loss, optimiser, run, validation, encoder, .. } = self;
+        let Self {
+            batching, loss, optimiser, run, validation, encoder, classifier, fusion, ..
+        } = self;
         let checks = [
             ("encoder.max_tokens", encoder.max_tokens != Some(0), "at least 1"),
             ("batching.batch_size", batching.batch_size.is_none_or(|n| n > 1), "at least 2"),
@@ -406,7 +570,33 @@ impl TrainConfig {
             ),
             ("optimiser.max_norm", optimiser.max_norm > 0.0, "above 0"),
             ("optimiser.epsilon", positive(optimiser.epsilon), "above 0"),
+            ("validation.with_twins", share(validation.with_twins), "a share, from 0 to 1"),
             ("validation.every", positive(validation.every), "above 0"),
+            (
+                "classifier.epochs",
+                classifier.epochs.is_none_or(|n| (1..=100_000).contains(&n)),
+                "from 1 to 100,000",
+            ),
+            ("classifier.batch_size", classifier.batch_size.is_none_or(|n| n > 1), "at least 2"),
+            ("classifier.learning_rate", classifier.learning_rate.is_none_or(positive), "above 0"),
+            (
+                "classifier.dropout",
+                classifier.dropout.is_none_or(|rate| (0.0..1.0).contains(&rate)),
+                "a share from 0 to below 1",
+            ),
+            ("classifier.margin", (0.0..=2.0).contains(&classifier.margin), "from 0 to 2"),
+            ("classifier.n_sampled", classifier.n_sampled > 0, "at least 1"),
+            ("index.recall", share(self.index.recall), "a share, from 0 to 1"),
+            (
+                "fusion.shortlists.classifier",
+                (1..=100_000).contains(&fusion.shortlists.classifier),
+                "from 1 to 100,000",
+            ),
+            (
+                "fusion.shortlists.voters",
+                (1..=100_000).contains(&fusion.shortlists.voters),
+                "from 1 to 100,000",
+            ),
             (
                 "run.epochs",
                 run.epochs.is_none_or(|n| (1..=100_000).contains(&n)),

@@ -5,6 +5,7 @@
 //! themselves when each has a classifier of its own. Targets are numbered from 0; where they are texts,
 //! they are the first texts.
 
+use crate::baseline::NearestPoints;
 use crate::data::{Csr, Dataset, Interner, Split, Texts};
 use crate::error::{InputError, InputErrorKind, Place};
 use crate::progress::Observer;
@@ -39,6 +40,10 @@ pub struct Corpus {
     pub positives: Csr,
     /// The targets that are no negatives of it: its positives, its own text, its filter pairs.
     pub not_negative: Csr,
+    /// The points of the training split that are trained on, by their positions there.
+    pub trained: Vec<u32>,
+    /// The text of every one of them.
+    pub trained_text: Vec<u32>,
     /// The points held out to see how training goes.
     pub held_out: HeldOut,
     /// A digest of all texts and pairs.
@@ -48,6 +53,8 @@ pub struct Corpus {
 /// Points that training never sees.
 #[derive(Debug)]
 pub struct HeldOut {
+    /// Their positions in the training split, unless they are a split of their own.
+    pub points: Option<Vec<u32>>,
     /// The text of every point.
     pub text: Vec<u32>,
     /// Which labels it has.
@@ -87,6 +94,8 @@ pub(super) struct CorpusOptions {
     pub(super) mode: Mode,
     pub(super) max_tokens: usize,
     pub(super) n_held_out: usize,
+    /// The share of held-out points that are held out with their twins.
+    pub(super) with_twins: f64,
     pub(super) label_points: bool,
     pub(super) seed: u64,
 }
@@ -105,11 +114,11 @@ impl Corpus {
         let DistinctTexts { texts, label_text, n_label_texts, train_text, valid_text } = distinct;
         let targets = Targets { mode: options.mode, label_text: &label_text, texts: &texts };
         let (kept, held_out) = match &dataset.valid {
-            Some(valid) => (all(&dataset.train), held_out(valid, &valid_text)),
+            Some(valid) => (all(&dataset.train), held_out(valid, valid_text, None)),
             None => {
-                let (kept, chosen) = hold_out(dataset.train.n_points(), options);
+                let (kept, chosen) = hold_out(&dataset.train, options);
                 let text: Vec<u32> = chosen.iter().map(|&at| train_text[at as usize]).collect();
-                (kept, held_out(&dataset.train.select(&chosen), &text))
+                (kept, held_out(&dataset.train.select(&chosen), text, Some(chosen)))
             }
         };
         let n_targets = match options.mode {
@@ -152,6 +161,7 @@ impl Corpus {
                 .into());
         }
         let stand_in = tokenizer.stand_in();
+        let trained_text = kept.iter().map(|&point| train_text[point as usize]).collect();
         Ok(Self {
             tokens,
             stand_in,
@@ -160,6 +170,8 @@ impl Corpus {
             point_text,
             positives,
             not_negative,
+            trained: kept,
+            trained_text,
             held_out,
             digest,
         })
@@ -228,19 +240,49 @@ fn all(split: &Split) -> Vec<u32> {
     (0..split.n_points() as u32).collect()
 }
 
-fn held_out(split: &Split, text: &[u32]) -> HeldOut {
-    HeldOut { text: text.to_vec(), truth: split.by_point.clone(), filter: split.filter.clone() }
+fn held_out(split: &Split, text: Vec<u32>, points: Option<Vec<u32>>) -> HeldOut {
+    let (truth, filter) = (split.by_point.clone(), split.filter.clone());
+    HeldOut { points, text, truth, filter }
 }
 
+/// Texts at least this alike, by their words, are twins.
+const TWINS: f32 = 0.5;
+
+/// The most twins of a point that are looked for.
+const MOST_TWINS: usize = 10;
+
 /// The points that are kept and those held out, both in order.
-fn hold_out(n_points: usize, options: CorpusOptions) -> (Vec<u32>, Vec<u32>) {
+///
+/// Some are held out together with their twins, points whose texts are nearly the same. Without this,
+/// held-out points would tell how well a model knows what it has seen almost word for word; new points
+/// are often not like that, and what is learnt from held-out points has to hold for both kinds.
+fn hold_out(train: &Split, options: CorpusOptions) -> (Vec<u32>, Vec<u32>) {
+    let n_points = train.n_points();
     let mut points: Vec<u32> = (0..n_points as u32).collect();
     points.shuffle(&mut generator(options.seed, &[HELD_OUT]));
     let n_held_out = options.n_held_out.min(n_points.saturating_sub(1));
-    let mut kept = points.split_off(n_held_out);
-    kept.sort_unstable();
-    points.sort_unstable();
-    (kept, points)
+    let n_with_twins = (n_held_out as f64 * options.with_twins).round() as usize;
+    let mut is_chosen = vec![false; n_points];
+    let mut n_chosen = 0;
+    let nearest = (n_with_twins > 0).then(|| NearestPoints::new(train));
+    for &point in &points {
+        if n_chosen >= n_held_out {
+            break;
+        }
+        n_chosen += usize::from(!std::mem::replace(&mut is_chosen[point as usize], true));
+        if let Some(nearest) = nearest.as_ref().filter(|_| n_chosen <= n_with_twins) {
+            let near = nearest.nearest(train.texts.get(point as usize), MOST_TWINS);
+            let mut left = n_with_twins.saturating_sub(n_chosen);
+            for (twin, similarity) in near {
+                if similarity >= TWINS && left > 0 && !is_chosen[twin as usize] {
+                    is_chosen[twin as usize] = true;
+                    n_chosen += 1;
+                    left -= 1;
+                }
+            }
+        }
+    }
+    (0..n_points as u32).partition(|&point| !is_chosen[point as usize])
 }
 
 /// A digest of the texts and pairs that training uses.
@@ -310,7 +352,14 @@ mod tests {
         let distinct = DistinctTexts::new(&dataset);
         let options = VocabularyOptions { size: 60, ..Default::default() };
         let tokenizer = train_vocabulary(&[&distinct.texts], &options, &Silent)?;
-        let options = CorpusOptions { mode, max_tokens: 16, n_held_out, label_points, seed: 1 };
+        let options = CorpusOptions {
+            mode,
+            max_tokens: 16,
+            n_held_out,
+            with_twins: 0.5,
+            label_points,
+            seed: 1,
+        };
         Corpus::new(&dataset, distinct, &tokenizer, options, &Silent)
     }
 

@@ -1,7 +1,6 @@
 //! The run of M1: epochs of batches, with mining before and validation after, and checkpoints on the
 //! way.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,29 +8,37 @@ use ngame_nn::{Decay, Schedule};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint::{self, Arrays, Checkpoint};
+use super::classifier_stage::{JOINT, write_classifiers};
 use super::config::{Embeddings, Mode, RateDecay};
 use super::corpus::Corpus;
 use super::encoder_step::{EncoderStep, StepAt, StepReport};
 use super::metrics_log::MetricsLog;
 use super::plan::TrainPlan;
-use super::run_folder::RunFolder;
+use super::run_folder::{RunFolder, write_whole};
 use super::validation::{Retrieval, label_vectors, validate};
+use crate::array_file::damaged;
 use crate::batching::{Batches, Clusters, Mined, NegativeLists, Sampler, Views, Wants};
-use crate::data::Dataset;
+use crate::classifier::Classifiers;
 use crate::encoder::{Existing, Precision, TextEncoder, Vector, VectorMatrix, VectorType};
-use crate::folder_aside::FolderAside;
 use crate::progress::{Event, Observer, StepProgress, StopOnly, ValidationProgress};
 use crate::{Error, Result};
 
 /// A loss beyond this is no longer going anywhere.
 const EXPLODED: f64 = 1e6;
 
-/// What a finished run leaves.
+/// What a finished training of an encoder leaves.
 #[derive(Debug)]
-pub struct Trained {
+pub(super) struct TrainedEncoder {
     /// The best encoder.
     pub encoder: TextEncoder,
-    /// What it reaches on the held-out points, if there are any.
+    /// What is told of its training.
+    pub summary: EncoderSummary,
+}
+
+/// What is told of an encoder's training.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EncoderSummary {
+    /// What the encoder reaches on the held-out points, if there are any.
     pub best: Option<Retrieval>,
     /// Seconds of training.
     pub seconds: f64,
@@ -95,51 +102,18 @@ struct Run<'a> {
     saved: Instant,
 }
 
-/// Begins the run of a plan, and does it to the end: the model folder is there when it returns.
-pub fn train(
-    plan: &TrainPlan,
-    corpus: &Corpus,
-    encoder: TextEncoder,
-    model: &Path,
-    existing: Existing,
-    observer: &dyn Observer,
-) -> Result<Trained> {
-    // Asked before hours of work, and not after them.
-    drop(FolderAside::create(model, existing, "plan.toml")?);
-    let folder = RunFolder::of(model);
-    folder.begin(plan, &encoder)?;
-    run(plan, corpus, encoder, &folder, model, existing, observer)
-}
-
-impl RunFolder {
-    /// Goes on with the run that was begun here.
-    pub fn resume(
-        &self,
-        dataset: &Dataset,
-        model: &Path,
-        existing: Existing,
-        observer: &dyn Observer,
-    ) -> Result<Trained> {
-        let plan = self.plan()?;
-        let max_tokens = plan.config.encoder.max_tokens;
-        let mut encoder = TextEncoder::load(&self.start_folder())?;
-        if let Some(max_tokens) = max_tokens {
-            encoder = encoder.with_max_tokens(max_tokens)?;
-        }
-        let corpus = plan.corpus(dataset, &encoder, observer)?;
-        run(&plan, &corpus, encoder, self, model, existing, observer)
-    }
-}
-
-fn run(
+/// Trains the encoder of a plan, from the start or the last checkpoint, unless that is done already.
+pub(super) fn train_encoder(
     plan: &TrainPlan,
     corpus: &Corpus,
     encoder: TextEncoder,
     folder: &RunFolder,
-    model: &Path,
-    existing: Existing,
     observer: &dyn Observer,
-) -> Result<Trained> {
+) -> Result<TrainedEncoder> {
+    if folder.encoder().exists() {
+        let encoder = TextEncoder::load(&folder.encoder())?;
+        return Ok(TrainedEncoder { encoder, summary: read_summary(&folder.trained())? });
+    }
     let mut run = Run::new(plan, corpus, encoder, folder, observer)?;
     let result = run.complete();
     observer.event(Event::Finished);
@@ -150,7 +124,13 @@ fn run(
         }
         result => result?,
     }
-    run.finish(model, existing)
+    run.finish()
+}
+
+fn read_summary(path: &Path) -> Result<EncoderSummary> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::io("read", path, source))?;
+    serde_json::from_str(&text)
+        .map_err(|error| damaged(path, &error.to_string(), "begin anew with --force"))
 }
 
 impl<'a> Run<'a> {
@@ -441,25 +421,25 @@ impl<'a> Run<'a> {
         let floats = |name: &str, len: usize| {
             checkpoint.array::<f32>(name).filter(|found| found.len() == len).ok_or_else(other_plan)
         };
-        parameters.values_mut().copy_from_slice(&floats("parameters", len)?);
+        parameters.values_mut().copy_from_slice(floats("parameters", len)?);
         self.step.optimiser.restore(
             state.n_optimiser_steps,
-            &floats("first_moments", len)?,
-            &floats("second_moments", len)?,
+            floats("first_moments", len)?,
+            floats("second_moments", len)?,
         );
         if let Some(table) = &mut self.step.classifiers {
             let len = table.values().len();
-            table.values_mut().copy_from_slice(&floats("classifiers", len)?);
+            table.values_mut().copy_from_slice(floats("classifiers", len)?);
             table.restore(
                 state.n_classifier_steps,
-                &floats("classifiers_first_moments", len)?,
-                &floats("classifiers_second_moments", len)?,
+                floats("classifiers_first_moments", len)?,
+                floats("classifiers_second_moments", len)?,
             );
         }
         if let Some(shape) = state.mined {
             let n_points = self.corpus.n_points();
             let order = checkpoint.array::<u32>("clusters").ok_or_else(other_plan)?;
-            let clusters = Clusters::checked(order, shape.n_clusters)
+            let clusters = Clusters::checked(order.to_vec(), shape.n_clusters)
                 .filter(|clusters| clusters.n_points() == n_points)
                 .ok_or_else(other_plan)?;
             let n_targets = self.corpus.n_targets() as u32;
@@ -470,7 +450,7 @@ impl<'a> Run<'a> {
                     .array::<u32>("negatives")
                     .filter(|all| each > 0 && Some(all.len()) == n_points.checked_mul(each))
                     .filter(|all| all.iter().all(is_target))
-                    .map(|all| Some(NegativeLists::new(all, each)))
+                    .map(|all| Some(NegativeLists::new(all.to_vec(), each)))
                     .ok_or_else(other_plan)?,
             };
             let cluster_size = shape.cluster_size.max(1);
@@ -483,18 +463,17 @@ impl<'a> Run<'a> {
             let (rows, dim) = (captured.n_rows(), captured.dim());
             let numbers =
                 checkpoint.array("captured").filter(|numbers| numbers.len() == rows * dim);
-            *captured = VectorMatrix::from_f16(numbers.ok_or_else(other_plan)?, dim);
+            *captured = VectorMatrix::from_f16(numbers.ok_or_else(other_plan)?.to_vec(), dim);
         }
         self.state = state;
         Ok(())
     }
 
-    /// Writes the model folder, with the best encoder and the last, and removes the run folder.
-    fn finish(mut self, model: &Path, existing: Existing) -> Result<Trained> {
-        let aside = FolderAside::create(model, existing, "plan.toml")?;
+    /// Keeps the best encoder and the last in the run folder, for what comes after.
+    fn finish(mut self) -> Result<TrainedEncoder> {
         let best = self.state.best;
         if best.is_some_and(|best| best.step != self.state.step) {
-            self.encoder.write(&aside, "encoder-last/")?;
+            self.encoder.save(&self.folder.last_encoder(), Existing::Replace)?;
             let found = checkpoint::read::<u64>(&self.folder.best())?;
             let (_, parameters) = self.encoder.parts_mut();
             let weights = found.array::<f32>("parameters").unwrap_or_default();
@@ -503,18 +482,15 @@ impl<'a> Run<'a> {
             {
                 return Err(other_plan());
             }
-            parameters.values_mut().copy_from_slice(&weights);
+            parameters.values_mut().copy_from_slice(weights);
         }
-        self.encoder.write(&aside, "encoder/")?;
-        let plan = self.plan.to_toml();
-        aside.write("plan.toml", |output| output.write_all(plan.as_bytes()))?;
-        let metrics = self.folder.metrics();
-        let lines = std::fs::read(&metrics).map_err(|source| Error::io("read", metrics, source))?;
-        aside.write("metrics.jsonl", |output| output.write_all(&lines))?;
-        aside.finish()?;
-        self.folder.remove()?;
-        Ok(Trained {
-            encoder: self.encoder,
+        if let Some(table) = &self.step.classifiers {
+            let vectors = VectorMatrix::from_f32(table.values().to_vec(), self.encoder.dim());
+            let biases = vec![0.0; vectors.n_rows()];
+            let classifiers = Classifiers::new(vectors.all().to_vec(), biases, 1.0);
+            write_classifiers(&self.folder.classifiers(JOINT), &classifiers)?;
+        }
+        let summary = EncoderSummary {
             best: best.map(|best| Retrieval {
                 precision_1: best.precision_1,
                 precision_5: best.precision_5,
@@ -522,7 +498,12 @@ impl<'a> Run<'a> {
             }),
             seconds: self.state.seconds,
             mining_seconds: self.state.mining_seconds,
-        })
+        };
+        let text = serde_json::to_string(&summary).expect("a summary is numbers");
+        write_whole(&self.folder.trained(), text.as_bytes())?;
+        // Last: it says that the stage is done.
+        self.encoder.save(&self.folder.encoder(), Existing::Replace)?;
+        Ok(TrainedEncoder { encoder: self.encoder, summary })
     }
 }
 

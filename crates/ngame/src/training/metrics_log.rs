@@ -46,6 +46,13 @@ impl MetricsLog {
         Ok(Self { file: BufWriter::new(file), path: path.to_owned() })
     }
 
+    /// Opens a log to add to all it tells.
+    pub(super) fn append(path: &Path) -> Result<Self> {
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        let file = opened.map_err(|source| Error::io("write", path, source))?;
+        Ok(Self { file: BufWriter::new(file), path: path.to_owned() })
+    }
+
     /// Adds a line.
     pub(super) fn add(&mut self, kind: &'static str, content: &impl Serialize) -> Result<()> {
         let line = serde_json::to_string(&Line { kind, content }).expect("numbers and names");

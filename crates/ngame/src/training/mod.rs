@@ -1,8 +1,8 @@
-//! From a data set to a trained encoder: what was asked becomes a plan, and the plan a run.
+//! From a data set to a model: what was asked becomes a plan, and the plan a run.
 //!
 //! ```text
 //! preset < file < --set < flags ──> TrainConfig ──┐
-//! Dataset ──> Corpus (distinct texts, tokens) ────┼──> TrainPlan ──> run ──> encoder folder
+//! Dataset ──> Corpus (distinct texts, tokens) ────┼──> TrainPlan ──> run ──> model folder
 //! the encoder to start from ──────────────────────┘      ^            │
 //!                                                    checkpoints <────┘
 //! ```
@@ -15,27 +15,33 @@
 mod batch_texts;
 mod calibration;
 mod checkpoint;
+mod classifier_stage;
 mod config;
 mod corpus;
 mod encoder_run;
 mod encoder_step;
+mod lexical_stage;
 mod metrics_log;
 mod plan;
 mod preset;
 mod run_folder;
+mod stages;
 mod start;
 mod validation;
+mod vectors;
 
 pub use calibration::Estimate;
 pub use config::{
-    BatchingConfig, Embeddings, EncoderConfig, LossConfig, LossKind, Mode, Negatives,
-    OptimiserConfig, RateDecay, RunConfig, SamplerKind, TrainConfig, ValidationConfig,
-    ValidationMetric, config_from, parse_setting,
+    BatchingConfig, ClassifierConfig, Embeddings, EncoderConfig, FusionConfig, IndexChoice,
+    IndexConfig, LossConfig, LossKind, Mode, Negatives, ObjectiveKind, OptimiserConfig, RateDecay,
+    RunConfig, SamplerKind, Stage, TrainConfig, ValidationConfig, ValidationMetric, ViewChoice,
+    ViewSet, config_from, parse_setting,
 };
 pub use corpus::Corpus;
-pub use encoder_run::{Trained, train};
+pub use encoder_run::EncoderSummary;
 pub use plan::{Choice, DataFacts, TrainPlan};
 pub use preset::Preset;
 pub use run_folder::RunFolder;
+pub use stages::{Trained, train};
 pub use start::start_encoder;
 pub use validation::Retrieval;

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibration::{Estimate, calibrate};
-use super::config::{Mode, SamplerKind, TrainConfig};
+use super::config::{ClassifierConfig, Mode, ObjectiveKind, SamplerKind, TrainConfig};
 use super::corpus::{Corpus, CorpusOptions, DistinctTexts};
 use crate::Result;
 use crate::batching::{
     Ann, Batches, Curriculum, KMeansOptions, Ngame, Random, Sampler, StaticClusters,
 };
-use crate::data::Dataset;
+use crate::classifier::{ClassifierTriplet, Objective, OneVsAll, Sampled, SampledLoss};
+use crate::data::{Dataset, TextChoice};
 use crate::encoder::TextEncoder;
 use crate::index::HnswOptions;
 use crate::progress::{Event, Observer, Silent};
@@ -55,6 +56,10 @@ pub struct DataFacts {
     pub n_held_out: usize,
     /// Labels.
     pub n_labels: usize,
+    /// Points of the training split, held out or not.
+    pub n_train: u64,
+    /// Which text of a row is used.
+    pub text: TextChoice,
     /// Pairs of training points and targets.
     pub n_pairs: u64,
     /// A digest of all texts and pairs.
@@ -76,6 +81,7 @@ impl TrainPlan {
     /// Fixes what a config leaves open, by looking at the data and at how fast the machine is.
     pub fn new(
         dataset: &Dataset,
+        text: TextChoice,
         mut config: TrainConfig,
         encoder: TextEncoder,
         observer: &dyn Observer,
@@ -101,8 +107,8 @@ impl TrainPlan {
         config.validation.points.get_or_insert_with(|| match &dataset.valid {
             Some(valid) => valid.n_points(),
             None => {
-                let n = (n_train / 20).max(100).min(n_train / 5).min(10_000);
-                let why = format!("a twentieth of {n_train} points, at least 100, at most 10,000");
+                let n = (n_train / 10).max(300).min(n_train / 5).min(10_000);
+                let why = format!("a tenth of {n_train} points, at least 300, at most 10,000");
                 choose("validation.points", n.to_string(), why);
                 n
             }
@@ -124,6 +130,11 @@ impl TrainPlan {
             };
             choose("optimiser.learning_rate", rate.to_string(), why.to_owned());
             rate
+        });
+        config.classifier.objective.get_or_insert_with(|| {
+            let why = "the best on held-out points for its cost, whatever the number of labels";
+            choose("classifier.objective", "sampled".to_owned(), why.to_owned());
+            ObjectiveKind::Sampled
         });
         observer.event(Event::Started { task: "measuring the machine", total: None, unit: "" });
         let mut estimate = calibrate(&corpus, &encoder, &config);
@@ -150,6 +161,8 @@ impl TrainPlan {
                 n_points,
                 n_held_out: corpus.held_out.text.len(),
                 n_labels: dataset.n_labels(),
+                n_train: n_train as u64,
+                text,
                 n_pairs: corpus.positives.n_pairs(),
                 digest: corpus.digest.clone(),
             },
@@ -220,6 +233,61 @@ impl TrainPlan {
         Batches::count(self.data.n_points, cluster_size, self.batch_size())
     }
 
+    /// What classifiers are asked for, and how.
+    pub(super) fn objective(&self) -> Objective {
+        let ClassifierConfig { epochs, batch_size, learning_rate, dropout, .. } =
+            self.config.classifier;
+        let ClassifierConfig { margin, n_sampled, .. } = self.config.classifier;
+        let seed = mix(self.config.run.seed, &[6]);
+        let rate = learning_rate.map(|rate| rate as f32);
+        let dropout = dropout.map(|share| share as f32);
+        let sampled = |loss| {
+            let usual = Sampled::default();
+            Objective::Sampled(Sampled {
+                loss,
+                epochs: epochs.unwrap_or(usual.epochs),
+                batch_size: batch_size.unwrap_or(usual.batch_size),
+                n_sampled,
+                learning_rate: rate.unwrap_or(usual.learning_rate),
+                dropout: dropout.unwrap_or(usual.dropout),
+                seed,
+                ..usual
+            })
+        };
+        match self.config.classifier.objective.unwrap_or(ObjectiveKind::Sampled) {
+            ObjectiveKind::OneVsAll => {
+                let usual = OneVsAll::default();
+                Objective::OneVsAll(OneVsAll {
+                    epochs: epochs.unwrap_or(usual.epochs),
+                    batch_size: batch_size.unwrap_or(usual.batch_size),
+                    learning_rate: rate.unwrap_or(usual.learning_rate),
+                    dropout: dropout.unwrap_or(usual.dropout),
+                    seed,
+                    ..usual
+                })
+            }
+            ObjectiveKind::Sampled => sampled(SampledLoss::CrossEntropy),
+            ObjectiveKind::SampledSoftmax => sampled(SampledLoss::Softmax),
+            ObjectiveKind::Triplet => {
+                let usual = ClassifierTriplet::default();
+                Objective::Triplet(ClassifierTriplet {
+                    epochs: epochs.unwrap_or(usual.epochs),
+                    batch_size: batch_size.unwrap_or(usual.batch_size),
+                    learning_rate: rate.unwrap_or(usual.learning_rate),
+                    dropout: dropout.unwrap_or(usual.dropout),
+                    margin: margin as f32,
+                    seed,
+                    ..usual
+                })
+            }
+        }
+    }
+
+    /// A plan that was written to a file.
+    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.to_string().trim().replace('\n', " "))
+    }
+
     /// As it is written to a file.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a plan is numbers and names")
@@ -237,6 +305,7 @@ fn make_corpus(
         mode: config.mode,
         max_tokens: encoder.max_tokens(),
         n_held_out: config.validation.points.unwrap_or(0),
+        with_twins: config.validation.with_twins,
         label_points: config.batching.label_points && config.mode == Mode::Modular,
         seed: config.run.seed,
     };

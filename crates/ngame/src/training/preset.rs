@@ -43,6 +43,12 @@ temperature = 0.1
 [optimiser]
 learning_rate = 1e-4
 weight_decay = 0.01
+[classifier]
+objective = "triplet"
+refit = false
+[fusion]
+views = "paper"
+method = "tree"
 "#;
 
 impl Preset {

@@ -57,10 +57,10 @@ impl RunFolder {
             Err(error) => return Err(Error::io("read", path, error)),
             Ok(text) => text,
         };
-        let plan: TrainPlan = toml::from_str(&text).map_err(|error| -> Error {
+        let plan = TrainPlan::parse(&text).map_err(|found| -> Error {
             InputError::new(InputErrorKind::DamagedFile, Place::file(path))
                 .expected("the plan that was written when the run began")
-                .found(error.to_string().trim().replace('\n', " "))
+                .found(found)
                 .help("begin anew with --force")
                 .into()
         })?;
@@ -87,6 +87,36 @@ impl RunFolder {
         self.path.join("start")
     }
 
+    /// The encoder, when its training is done: what comes after it starts here.
+    pub(super) fn encoder(&self) -> PathBuf {
+        self.path.join("encoder")
+    }
+
+    /// The encoder of the last step, where another was better.
+    pub(super) fn last_encoder(&self) -> PathBuf {
+        self.path.join("encoder-last")
+    }
+
+    /// What is told of the encoder's training.
+    pub(super) fn trained(&self) -> PathBuf {
+        self.path.join("trained.json")
+    }
+
+    /// Classifiers, when their training is done, and on the way.
+    pub(super) fn classifiers(&self, which: &str) -> PathBuf {
+        self.path.join(format!("classifiers-{which}.bin"))
+    }
+
+    /// The sparse view, when its training is done.
+    pub(super) fn lexical(&self, which: &str) -> PathBuf {
+        self.path.join(format!("lexical-{which}.bin"))
+    }
+
+    /// How scores become one, when that is learnt.
+    pub(super) fn fusion(&self) -> PathBuf {
+        self.path.join("fusion.json")
+    }
+
     /// The newest checkpoint.
     pub(super) fn checkpoint(&self) -> PathBuf {
         self.path.join("checkpoint.bin")
@@ -108,7 +138,7 @@ impl RunFolder {
     }
 }
 
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut aside = FileAside::create(path)?;
     aside.file().write_all(bytes).map_err(|source| Error::io("write", path, source))?;
     aside.finish()

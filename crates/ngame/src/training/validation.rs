@@ -1,5 +1,7 @@
 //! How good an encoder is: the labels whose embeddings score highest, for points it was not trained on.
 
+use serde::{Deserialize, Serialize};
+
 use super::config::ValidationMetric;
 use super::corpus::Corpus;
 use crate::Result;
@@ -12,7 +14,7 @@ use crate::progress::Observer;
 const DEPTH: usize = 100;
 
 /// What exact retrieval by label embedding reaches, as shares.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Retrieval {
     /// Precision at 1.
     pub precision_1: f64,
@@ -36,7 +38,7 @@ impl Retrieval {
 /// The embedding of every label.
 pub(super) fn label_vectors(
     corpus: &Corpus,
-    embedder: &Embedder<'_>,
+    embedder: &Embedder,
     observer: &dyn Observer,
 ) -> Result<VectorMatrix> {
     let texts: Vec<u32> = (0..corpus.n_label_texts as u32).collect();
@@ -53,7 +55,7 @@ pub(super) fn label_vectors(
 /// Tries an encoder on the held-out points, against all labels' vectors.
 pub(super) fn validate(
     corpus: &Corpus,
-    embedder: &Embedder<'_>,
+    embedder: &Embedder,
     labels: &VectorMatrix,
     observer: &dyn Observer,
 ) -> Result<Retrieval> {

@@ -38,15 +38,15 @@ fn angle(ids: &[u32]) -> [f32; 2] {
     [angle.cos(), angle.sin()]
 }
 
-fn tokenizer() -> Tokenizer {
+fn tokenizer() -> Arc<Tokenizer> {
     let texts: Texts = ["ab abc bca cab"].into_iter().collect();
     let options = VocabularyOptions { size: 32, min_frequency: 1, ..Default::default() };
-    train_vocabulary(&[&texts], &options, &Silent).unwrap()
+    Arc::new(train_vocabulary(&[&texts], &options, &Silent).unwrap())
 }
 
-fn embedder(tokenizer: &Tokenizer, max_tokens: usize) -> Embedder<'_> {
+fn embedder(tokenizer: &Arc<Tokenizer>, max_tokens: usize) -> Embedder {
     let frozen = Box::new(Angles);
-    Embedder::new(tokenizer, frozen, max_tokens, tokenizer.vocabulary_size())
+    Embedder::new(Arc::clone(tokenizer), frozen, max_tokens, tokenizer.vocabulary_size())
 }
 
 #[test]

@@ -1,0 +1,197 @@
+//! Candidate labels of some texts, and the descriptor of each.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::descriptor::Column;
+use super::votes::{Vote, Votes};
+use crate::Result;
+use crate::data::{Csr, Texts};
+use crate::encoder::VectorMatrix;
+use crate::index::{AnyIndex, Index};
+use crate::lexical::{Lexical, LexicalQuery, LexicalRoom};
+use crate::progress::Observer;
+
+/// All that is known of the labels.
+pub struct Views {
+    /// The vectors of the labels' texts: (labels, dim).
+    pub embeddings: VectorMatrix,
+    /// The labels' classifiers, each with its bias behind: (labels, dim + 1).
+    pub classifiers: Arc<VectorMatrix>,
+    /// What finds the classifiers that score highest.
+    pub index: AnyIndex,
+    /// The training points of every label.
+    pub counts: Vec<u32>,
+    /// The training points, if they vote.
+    pub votes: Option<Votes>,
+    /// What words say, if they are asked.
+    pub lexical: Option<Lexical>,
+}
+
+/// Texts as the views see them: row `i` of everything is about text `i`.
+#[derive(Clone, Copy, Debug)]
+pub struct Queries<'a> {
+    /// The texts themselves.
+    pub texts: &'a Texts,
+    /// Their vectors: (texts, dim).
+    pub vectors: &'a VectorMatrix,
+    /// Labels that are candidates whatever the views say.
+    pub extra: Option<&'a Csr>,
+    /// Labels that are none.
+    pub excluded: Option<&'a Csr>,
+}
+
+/// How many candidates each view proposes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shortlists {
+    /// The labels whose classifiers score highest.
+    pub classifier: usize,
+    /// The nearest training points, all of whose labels are candidates.
+    pub voters: usize,
+    /// The labels whose words match best.
+    pub lexical: usize,
+}
+
+impl Default for Shortlists {
+    fn default() -> Self {
+        Self { classifier: 100, voters: 30, lexical: 60 }
+    }
+}
+
+/// The candidates of one text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Candidates {
+    /// The labels, ascending.
+    pub labels: Vec<u32>,
+    /// Whether a view proposed the label; else it is there because it was asked for.
+    pub found: Vec<bool>,
+    /// The descriptor of each: (labels, columns).
+    pub descriptors: Vec<f32>,
+}
+
+impl std::fmt::Debug for Views {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Views").field("n_labels", &self.counts.len()).finish_non_exhaustive()
+    }
+}
+
+impl Views {
+    /// The candidates of every text, described by these columns.
+    pub fn candidates(
+        &self,
+        queries: Queries<'_>,
+        shortlists: Shortlists,
+        columns: &[Column],
+        observer: &dyn Observer,
+    ) -> Result<Vec<Candidates>> {
+        let vectors = queries.vectors;
+        let longer = with_ones(vectors);
+        let by_classifier = self.index.search_many(&longer, shortlists.classifier, observer)?;
+        let nearest = match &self.votes {
+            Some(votes) => Some(votes.index().search_many(vectors, shortlists.voters, observer)?),
+            None => None,
+        };
+        let described =
+            (0..vectors.n_rows()).into_par_iter().map_init(LexicalRoom::default, |room, query| {
+                let mut votes = Vec::new();
+                let mut similarities = &[][..];
+                if let (Some(voters), Some(nearest)) = (&self.votes, &nearest) {
+                    let points;
+                    (points, similarities) = nearest.row(query);
+                    voters.count(points, similarities, &mut votes);
+                }
+                let row =
+                    |pairs: Option<&'_ Csr>| pairs.map_or(Vec::new(), |p| p.row(query).to_vec());
+                let mut proposed = by_classifier.row(query).0.to_vec();
+                proposed.extend(votes.iter().map(|vote| vote.label));
+                let words = self.lexical.as_ref().map(|lexical| {
+                    let words = lexical.query(queries.texts.get(query));
+                    let found = lexical.search(&words, shortlists.lexical, room);
+                    proposed.extend(found.iter().map(|&(label, _)| label));
+                    words
+                });
+                proposed.sort_unstable();
+                proposed.dedup();
+                let mut labels = row(queries.extra);
+                labels.extend(&proposed);
+                labels.sort_unstable();
+                labels.dedup();
+                let excluded = row(queries.excluded);
+                labels.retain(|label| excluded.binary_search(label).is_err());
+                let found =
+                    labels.iter().map(|label| proposed.binary_search(label).is_ok()).collect();
+                let longer = longer.row(query).to_vec();
+                let said = Said { votes: &votes, similarities, words: words.as_ref() };
+                let descriptors = self.describe(&longer, &labels, said, columns);
+                Candidates { labels, found, descriptors }
+            });
+        Ok(described.collect())
+    }
+
+    /// The descriptors of some labels for a text, given its vector with a 1 behind it.
+    fn describe(
+        &self,
+        longer: &[f32],
+        labels: &[u32],
+        said: Said<'_>,
+        columns: &[Column],
+    ) -> Vec<f32> {
+        let (n, votes) = (labels.len(), said.votes);
+        let (mut embedding, mut classifier) = (vec![0.0; n], vec![0.0; n]);
+        let mut lexical = vec![f32::NAN; n];
+        if let (Some(view), Some(words)) = (&self.lexical, said.words) {
+            view.scores(words, labels, &mut lexical);
+        }
+        let vector = &longer[..longer.len() - 1];
+        self.embeddings.as_rows().dots(labels, vector, &mut embedding);
+        self.classifiers.as_rows().dots(labels, longer, &mut classifier);
+        let best = |scores: &[f32]| scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let (best_embedding, best_classifier) = (best(&embedding), best(&classifier));
+        let best_lexical = best(&lexical);
+        let familiarity = best(said.similarities);
+        let neighbourhood =
+            said.similarities.iter().sum::<f32>() / said.similarities.len().max(1) as f32;
+        let all_votes: f32 = votes.iter().map(|vote| vote.sum).sum();
+        let mut descriptors = Vec::with_capacity(n * columns.len());
+        for (at, &label) in labels.iter().enumerate() {
+            let vote = votes.binary_search_by_key(&label, |vote| vote.label).map(|at| votes[at]);
+            descriptors.extend(columns.iter().map(|column| match column {
+                Column::Embedding => embedding[at],
+                Column::EmbeddingGap => best_embedding - embedding[at],
+                Column::Classifier => classifier[at],
+                Column::ClassifierGap => best_classifier - classifier[at],
+                Column::Frequency => (self.counts[label as usize] as f32).ln_1p(),
+                Column::Votes => vote.map_or(0.0, |vote| vote.sum),
+                Column::VoteShare => vote.map_or(0.0, |vote| vote.sum / all_votes.max(1e-9)),
+                Column::NearestPoint => vote.map_or(f32::NAN, |vote| vote.nearest),
+                Column::Familiarity => familiarity,
+                Column::Neighbourhood => neighbourhood,
+                Column::Lexical => lexical[at],
+                Column::LexicalGap => best_lexical - lexical[at],
+            }));
+        }
+        descriptors
+    }
+}
+
+/// What some views say of a text.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    votes: &'a [Vote],
+    /// Of the nearest training points.
+    similarities: &'a [f32],
+    words: Option<&'a LexicalQuery>,
+}
+
+/// Vectors with a 1 behind each, which meets the bias behind every classifier.
+pub(crate) fn with_ones(vectors: &VectorMatrix) -> VectorMatrix {
+    let dim = vectors.dim();
+    let mut longer = vec![1.0; vectors.n_rows() * (dim + 1)];
+    for (row, longer) in longer.chunks_exact_mut(dim + 1).enumerate() {
+        vectors.row(row).copy_to(&mut longer[..dim]);
+    }
+    VectorMatrix::from_f32(longer, dim + 1)
+}
