@@ -3,7 +3,7 @@
 DATA ?=
 FUZZ_SECONDS ?= 300
 
-.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-sampling fuzz
+.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier fuzz
 
 # The encoder tests compare with sentence-transformers on real weights, which are fetched once.
 test: lint encoders/all-MiniLM-L6-v2/model.safetensors
@@ -42,11 +42,23 @@ bench-clustering:
 	cargo build --release -p ngame-bench --bin clustering
 	python3 bench/clustering.py $(if $(VECTORS),--vectors $(VECTORS))
 
+# Approximate search against hnswlib, faiss and usearch, which it installs into bench/.venv:
+# make bench-index DATA=/path/to/msdocs-seealso SYNTHETIC=200000 (a million takes an hour)
+bench-index: encoders/all-MiniLM-L6-v2/model.safetensors
+	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin index
+	python3 bench/index.py $(DATA) $(if $(SYNTHETIC),--synthetic $(SYNTHETIC))
+
 # Cost and accuracy of the samplers: make bench-sampling DATA="/path/to/debian-related ..." (hours; goes on where
 # it was stopped)
 bench-sampling: encoders/all-MiniLM-L6-v2/model.safetensors
 	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin retrieval --bin hard-negatives
 	python3 bench/samplers.py $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(EPOCHS),--epochs $(EPOCHS))
+
+# Classifiers on frozen vectors against PyTorch (from bench/.venv, see bench-encoder), and over 1.3 million labels:
+# make bench-classifier DATA=/path/to/debian-related ENCODER=/path/to/a/trained/encoder
+bench-classifier:
+	cargo build --release -p ngame-bench --bin classifiers
+	python3 bench/classifier.py $(DATA) --encoder $(ENCODER)
 
 encoders/all-MiniLM-L6-v2/model.safetensors:
 	scripts/get-minilm

@@ -51,7 +51,7 @@ fn main() -> anyhow::Result<()> {
         }
         let config = config_from(None, None, &all)?;
         let encoder = TextEncoder::load(&args.encoder)?;
-        Ok(TrainPlan::new(&dataset, config, encoder, &Silent)?)
+        Ok(TrainPlan::new(&dataset, args.text, config, encoder, &Silent)?)
     };
     let (_, corpus, encoder) = plan_with(&[])?;
     let embedder = encoder.embedder(Precision::F32);

@@ -3,7 +3,9 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
-use crate::{check, completions, demo, embed, metrics, online_metrics, train};
+use crate::{
+    check, completions, demo, embed, evaluate, inspect, metrics, online_metrics, predict, train,
+};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -33,6 +35,9 @@ enum Command {
     Demo(demo::Args),
     Check(check::Args),
     Train(train::Args),
+    Predict(predict::Args),
+    Evaluate(evaluate::Args),
+    Inspect(inspect::Args),
     Embed(embed::Args),
     Metrics(metrics::Args),
     OnlineMetrics(online_metrics::Args),
@@ -46,6 +51,9 @@ impl Args {
             Command::Demo(args) => demo::run(&args),
             Command::Check(args) => check::run(&args),
             Command::Train(args) => train::run(&args),
+            Command::Predict(args) => predict::run(&args),
+            Command::Evaluate(args) => evaluate::run(&args),
+            Command::Inspect(args) => inspect::run(&args),
             Command::Embed(args) => embed::run(&args),
             Command::Metrics(args) => metrics::run(&args),
             Command::OnlineMetrics(args) => online_metrics::run(&args),

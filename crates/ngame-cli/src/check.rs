@@ -50,9 +50,10 @@ pub(crate) struct ReadArgs {
     /// The layout, where it should not be detected: lf, xc or own
     #[arg(long)]
     format: Option<Format>,
-    /// Which text to use: title, content or both (where one is empty, the other is used)
-    #[arg(long, default_value_t)]
-    text: TextChoice,
+    /// Which text to use: title, content or both, where one is empty the other [default: both, or
+    /// what a model was trained on]
+    #[arg(long)]
+    text: Option<TextChoice>,
     /// Make a test split of this share of the training rows, where there is no test file
     #[arg(long, value_name = "SHARE")]
     split: Option<f64>,
@@ -63,9 +64,14 @@ pub(crate) struct ReadArgs {
 
 impl ReadArgs {
     pub(crate) fn options(&self) -> ngame::Result<ReadOptions> {
+        self.options_or(TextChoice::default())
+    }
+
+    /// The same, with the text to use where none is asked for.
+    pub(crate) fn options_or(&self, text: TextChoice) -> ngame::Result<ReadOptions> {
         let split =
             self.split.map(|share| SplitRequest::new(share, self.split_seed)).transpose()?;
-        Ok(ReadOptions { format: self.format, text: self.text, split })
+        Ok(ReadOptions { format: self.format, text: self.text.unwrap_or(text), split })
     }
 }
 
@@ -85,7 +91,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.json {
         let mut value = serde_json::to_value(&summary)?;
         value["format"] = json!(format);
-        value["text"] = json!(args.read.text);
+        value["text"] = json!(args.read.text.unwrap_or_default());
         if let Some(tokens) = &tokens {
             value["tokens_per_text"] = json!(tokens.texts);
             value["tokens_per_label"] = json!(tokens.labels);
@@ -98,7 +104,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         out,
         "{}  {}",
         styled(BOLD, args.data.display()),
-        styled(DIM, format!("{format} layout, text: {}", args.read.text))
+        styled(DIM, format!("{format} layout, text: {}", args.read.text.unwrap_or_default()))
     )?;
     write_summary(&mut out, &summary, tokens.as_ref())?;
     Ok(())

@@ -1,28 +1,37 @@
-//! `ngame demo`: the bundled sample, from texts to scored answers.
+//! `ngame demo`: the bundled sample, from texts to a trained model and its answers.
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::Context;
 use ngame::baseline::{NearestPoints, most_frequent};
-use ngame::data::{Dataset, ReadOptions, Split, Summary};
-use ngame::metrics::{LabelGroups, PropensityModel, Task, evaluate, evaluate_groups, top_k};
+use ngame::data::{Dataset, ReadOptions, ScoredCsr, Split, Summary};
+use ngame::encoder::Existing;
+use ngame::evaluation::Evaluation;
+use ngame::metrics::{PropensityModel, Task, evaluate};
+use ngame::model::Model;
+use ngame::prediction::{PredictionOptions, Predictor};
+use ngame::progress::{Event, Observer};
+use ngame::training::{TrainConfig, TrainPlan, start_encoder, train};
 
 use crate::check::write_summary;
+use crate::evaluate::write_ablation;
 use crate::metrics::write_groups;
 use crate::progress::Bars;
-use crate::terminal::{BOLD, DIM, GOOD, Table, stdout, styled};
+use crate::terminal::{BAR, BOLD, DIM, GOOD, bar, duration, stdout, styled};
 
-/// See it work on a bundled sample: no file, no download, a second or two.
+/// See it work on a bundled sample: no file, no download, less than a minute.
 ///
 /// The sample is 1,987 Debian packages; the labels of a package are the packages it depends on,
-/// recommends, suggests or enhances.
+/// recommends, suggests or enhances. A model is trained on it, measured on packages it has not seen,
+/// and asked about three of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ngame demo
-  ngame demo --out sample && ngame check sample")]
+  ngame demo --out sample && ngame predict sample/model")]
 pub(crate) struct Args {
-    /// Also write the sample's files into this folder
+    /// Keep the sample's files in this folder, and the model in its subfolder `model`
     #[arg(long, value_name = "FOLDER")]
     out: Option<std::path::PathBuf>,
 }
@@ -46,13 +55,18 @@ const FILES: [(&str, &[u8]); 6] = [
 /// Which test points are shown, by id.
 const SHOWN: [&str; 3] = ["gwenview", "widelands-data", "espeakedit"];
 
-/// How many labels are predicted for a point.
-const N_PREDICTED: usize = 10;
+/// How deep baselines predict.
+const DEPTH: usize = 100;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
-    unpack(folder.path())?;
-    let dataset = Dataset::read(folder.path(), &ReadOptions::default(), &Bars::new())?;
+    let temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let folder = args.out.as_deref().unwrap_or(temporary.path());
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
+    unpack(folder)?;
+    let bars = Bars::new();
+    let options = ReadOptions::default();
+    let dataset = Dataset::read(folder, &options, &bars)?;
     let test = dataset.test.as_ref().context("the sample has a test split")?;
     let mut out = stdout();
     writeln!(
@@ -63,35 +77,65 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     write_summary(&mut out, &Summary::new(&dataset), None)?;
 
-    let nearest = NearestPoints::new(&dataset.train);
+    let began = Instant::now();
+    let config = TrainConfig::default();
+    let encoder = start_encoder(&dataset, &config.encoder, config.run.seed, &bars)?;
+    let (plan, corpus, encoder) = TrainPlan::new(&dataset, options.text, config, encoder, &bars)?;
+    let model = folder.join("model");
+    let quiet = Quiet(&bars);
+    let trained = train(&plan, &dataset, &corpus, encoder, &model, Existing::Replace, &quiet)?;
+    let evaluation = trained.evaluation.context("the sample has test points")?;
     writeln!(
         out,
-        "\n{}\nBoth are there without training: how far frequency alone goes, and shared words.\n",
-        styled(BOLD, "What a classifier has to beat")
+        "\n{}\nTrained in {} from the texts alone, and measured on {} packages it has never seen.\n",
+        styled(BOLD, "The model, and what it has to beat"),
+        duration(began.elapsed().as_secs_f64()),
+        test.n_points(),
     )?;
-    write_baselines(&mut out, &dataset, test, &nearest)?;
+    write_table(&mut out, &dataset, test, &evaluation)?;
+    writeln!(
+        out,
+        "\n  {}",
+        styled(DIM, "the fused scores, by how frequent a label is in training:")
+    )?;
+    write_groups(&mut out, &evaluation.head_torso_tail)?;
 
-    writeln!(out, "\n{}", styled(BOLD, "Three packages it has never seen"))?;
+    writeln!(out, "\n{}", styled(BOLD, "Three of them"))?;
+    let predictor = Predictor::new(Model::open(&model)?);
     for id in SHOWN {
         if let Some(point) = (0..test.n_points()).find(|&point| test.id(point) == id) {
-            write_answer(&mut out, &dataset, test, &nearest, point)?;
+            write_answer(&mut out, &dataset, test, &predictor, point)?;
         }
     }
-    if let Some(folder) = &args.out {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-        unpack(folder)?;
-    }
+    let model = match &args.out {
+        Some(_) => model.display().to_string(),
+        None => "MODEL".to_owned(),
+    };
     writeln!(
         out,
-        "\n{}\n  ngame check FILE_OR_FOLDER    what is in your own data: one CSV with columns\n\
-         {:32}text and labels is enough\n  \
-         ngame train --help            train an encoder on it, in seconds to minutes\n  \
-         ngame metrics --help          score any system's predictions",
+        "\n{}\n  ngame check FILE_OR_FOLDER               what is in your own data: one CSV with columns\n\
+         {:43}text and labels is enough\n  \
+         ngame train FILE_OR_FOLDER --out MODEL   train on it\n  \
+         ngame predict {model:<27}type texts, see labels",
         styled(BOLD, "Next"),
         ""
     )?;
     Ok(())
+}
+
+/// Progress of everything but single validations, which would hide the story.
+struct Quiet<'a>(&'a Bars);
+
+impl Observer for Quiet<'_> {
+    fn event(&self, event: Event<'_>) {
+        if !matches!(event, Event::Validated(_)) {
+            self.0.event(event);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
 }
 
 fn unpack(folder: &Path) -> anyhow::Result<()> {
@@ -102,11 +146,11 @@ fn unpack(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_baselines(
+fn write_table(
     out: &mut impl Write,
     dataset: &Dataset,
     test: &Split,
-    nearest: &NearestPoints<'_>,
+    evaluation: &Evaluation,
 ) -> std::io::Result<()> {
     let counts = dataset.train.by_point.column_counts();
     let weights =
@@ -116,43 +160,40 @@ fn write_baselines(
         filter: Some(&test.filter),
         inverse_propensities: Some(&weights),
     };
-    let frequent = most_frequent(&dataset.train, test.n_points(), N_PREDICTED);
-    let voted = nearest.predict(&test.texts, N_PREDICTED);
-    let mut table = Table::new(["%", "P@1", "P@5", "nDCG@5", "PSP@1", "PSP@5", "recall@10"]);
-    for (name, predictions) in
-        [("most frequent labels", &frequent), ("votes of the 20 nearest texts", &voted)]
-    {
-        let metrics = evaluate(predictions, &task, N_PREDICTED);
+    let reached = |predictions: &ScoredCsr| {
+        let metrics = evaluate(predictions, &task, DEPTH);
         let weighted = metrics.psprecision.unwrap_or_default();
         let [p1, p5] = [metrics.precision[0], metrics.precision[4]];
-        let values = [p1, p5, metrics.ndcg[4], weighted[0], weighted[4], metrics.recall[9]];
-        let cells = values.map(|value| format!("{:.2}", value * 100.0));
-        table.row(std::iter::once(name.to_owned()).chain(cells));
-    }
-    table.write(out)?;
-    writeln!(out, "\n  {}", styled(DIM, "the votes, by how frequent a label is in training:"))?;
-    let groups = LabelGroups::by_training_count(&counts);
-    write_groups(out, &evaluate_groups(&voted, &task, &groups, &counts, 5))
+        [p1, p5, metrics.ndcg[4], weighted[0], weighted[4], metrics.recall[DEPTH - 1]]
+    };
+    let frequent = most_frequent(&dataset.train, test.n_points(), DEPTH);
+    let voted = NearestPoints::new(&dataset.train).predict(&test.texts, DEPTH);
+    let others = [
+        ("most frequent labels", reached(&frequent)),
+        ("votes of the 20 nearest texts", reached(&voted)),
+    ];
+    write_ablation(out, evaluation, &others)
 }
 
 fn write_answer(
     out: &mut impl Write,
     dataset: &Dataset,
     test: &Split,
-    nearest: &NearestPoints<'_>,
+    predictor: &Predictor,
     point: usize,
-) -> std::io::Result<()> {
+) -> anyhow::Result<()> {
     const WIDTH: usize = 88;
-    writeln!(out, "\n  {}", shorten(test.texts.get(point), WIDTH))?;
-    let (labels, votes): (Vec<u32>, Vec<f32>) =
-        nearest.predict_one(test.texts.get(point), N_PREDICTED).into_iter().unzip();
-    let mut best = Vec::new();
-    top_k(&labels, &votes, test.filter.row(point), 5, &mut best);
-    for (label, votes) in best {
-        let is_true = test.by_point.contains(point, label);
+    const BAR_WIDTH: usize = 8;
+    let text = test.texts.get(point);
+    writeln!(out, "\n  {}", shorten(text, WIDTH))?;
+    let excluded = test.filter.row(point);
+    for found in predictor.predict_one(text, PredictionOptions::default(), excluded)? {
+        let is_true = test.by_point.contains(point, found.label);
         let mark = if is_true { styled(GOOD, "✓") } else { " ".to_owned() };
-        let text = shorten(dataset.labels.texts.get(label as usize), WIDTH - 12);
-        writeln!(out, "   {mark} {} {text}", styled(DIM, format!("{votes:5.2}")))?;
+        let text = shorten(dataset.labels.texts.get(found.label as usize), WIDTH - 24);
+        let bar = format!("{:<BAR_WIDTH$}", bar(f64::from(found.score), BAR_WIDTH));
+        let score = styled(DIM, format!("{:5.1} %", 100.0 * found.score));
+        writeln!(out, "   {mark} {} {score}  {text}", styled(BAR, bar))?;
     }
     Ok(())
 }

@@ -1,20 +1,18 @@
 //! `ngame embed`: texts in, unit vectors out.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
-use clap::ValueEnum;
-use ngame::data::{Dataset, Texts};
-use ngame::encoder::{
-    Embedded, Precision, TextEncoder, TextLines, TextSource, VectorFile, VectorType,
-};
+use anyhow::bail;
+use ngame::data::Texts;
+use ngame::encoder::{Embedded, Precision, TextEncoder, TextSource, VectorFile, VectorType};
 
 use crate::check::ReadArgs;
 use crate::hub::encoder_folder;
 use crate::progress::Bars;
 use crate::terminal::{counted, grouped};
+use crate::texts_in::{Part, is_dataset, lines, read_part};
 
 /// Turn texts into unit vectors with an encoder, and write them as a NumPy array.
 ///
@@ -57,15 +55,6 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// The texts of a data set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
-    Train,
-    Test,
-    Valid,
-    Labels,
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.out.exists() && !args.force {
         bail!(
@@ -89,17 +78,10 @@ fn embed(args: &Args) -> anyhow::Result<()> {
     let texts: Texts;
     let mut source: Box<dyn TextSource + '_> = match is_dataset(&args.input) {
         true => {
-            texts = read_part(args, &bars)?;
+            texts = read_part(&args.input, args.part, &args.read.options()?, &bars)?.texts;
             Box::new(texts.iter())
         }
-        false if args.part.is_some() => {
-            bail!("--part: {} has one text a line and no parts", args.input.display())
-        }
-        false if args.input == Path::new("-") => {
-            let name = Path::new("standard input");
-            Box::new(TextLines::from_reader(name, std::io::stdin())?)
-        }
-        false => Box::new(TextLines::open(&args.input)?),
+        false => lines(&args.input, args.part)?,
     };
     let began = Instant::now();
     let embedder = encoder.embedder(Precision::F32);
@@ -110,32 +92,6 @@ fn embed(args: &Args) -> anyhow::Result<()> {
     let summary = summary(embedded, began.elapsed().as_secs_f64());
     writeln!(anstream::stderr(), "{summary}")?;
     Ok(())
-}
-
-/// Whether a path is read as a data set: a folder, or a table by its name. All else is lines.
-fn is_dataset(input: &Path) -> bool {
-    let name = input.to_string_lossy().to_lowercase();
-    let name = [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
-    input.is_dir() || [".csv", ".tsv", ".jsonl", ".json"].iter().any(|end| name.ends_with(end))
-}
-
-/// The texts of one part of a data set.
-fn read_part(args: &Args, bars: &Bars) -> anyhow::Result<Texts> {
-    let path = args.input.display();
-    let Some(part) = args.part else {
-        bail!(
-            "{path}: a data set has several parts\n  to do:    add --part train, test, valid or labels"
-        )
-    };
-    let dataset = Dataset::read(&args.input, &args.read.options()?, bars)?;
-    let missing =
-        || format!("{path}: the data set has no such part\n  to do:    choose another --part");
-    match part {
-        Part::Train => Ok(dataset.train.texts),
-        Part::Test => Ok(dataset.test.with_context(missing)?.texts),
-        Part::Valid => Ok(dataset.valid.with_context(missing)?.texts),
-        Part::Labels => Ok(dataset.labels.texts),
-    }
 }
 
 /// What was done, in a line.
@@ -153,16 +109,6 @@ fn summary(embedded: Embedded, seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_and_lines_are_told_by_their_names() {
-        for path in ["a.csv", "a.TSV.gz", "b/a.jsonl.zst", "."] {
-            assert!(is_dataset(Path::new(path)), "{path}");
-        }
-        for path in ["-", "a.txt", "a.txt.gz", "texts"] {
-            assert!(!is_dataset(Path::new(path)), "{path}");
-        }
-    }
 
     #[test]
     fn the_summary_counts_and_divides() {

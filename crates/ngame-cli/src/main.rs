@@ -5,12 +5,16 @@ mod check;
 mod completions;
 mod demo;
 mod embed;
+mod evaluate;
 mod exit;
 mod hub;
+mod inspect;
 mod metrics;
 mod online_metrics;
+mod predict;
 mod progress;
 mod terminal;
+mod texts_in;
 mod train;
 
 use std::process::ExitCode;

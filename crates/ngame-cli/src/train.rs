@@ -5,24 +5,28 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::ValueEnum;
-use ngame::data::Dataset;
+use ngame::data::{Dataset, TextChoice};
 use ngame::encoder::Existing;
 use ngame::training::{
-    Preset, RunFolder, TrainConfig, TrainPlan, Trained, config_from, parse_setting, start_encoder,
-    train,
+    EncoderSummary, Preset, RunFolder, TrainConfig, TrainPlan, config_from, parse_setting,
+    start_encoder, train,
 };
 use toml::Value;
 
 use crate::check::ReadArgs;
+use crate::evaluate::write_ablation;
 use crate::hub::encoder_folder;
+use crate::inspect::write_tried;
 use crate::progress::Bars;
 use crate::terminal::{BOLD, DIM, bytes, counted, duration, grouped, stdout, styled};
 
 /// Train a model on a data set.
 ///
-/// The encoder is trained so that a point's text comes close to its labels' texts. Batches are made of
-/// points that are close already, so that the labels of one are hard negatives of the others (NGAME).
-/// Without --encoder a small one is made from your texts alone, in seconds to minutes.
+/// First the encoder: a point's text comes close to its labels' texts, in batches of points that are
+/// close already, so that the labels of one are hard negatives of the others (NGAME). Then one
+/// classifier a label, an index of them, and a fusion of all scores, learnt from held-out points; last,
+/// if there are test points, what the model reaches. Without --encoder a small one is made from your
+/// texts alone, in seconds to minutes.
 ///
 /// What you leave open is chosen by looking at the data and the machine; --dry-run says what and why.
 /// A run that was stopped, by Ctrl-C or otherwise, goes on with --resume.
@@ -32,10 +36,11 @@ use crate::terminal::{BOLD, DIM, bytes, counted, duration, grouped, stdout, styl
 All of them, with what was chosen:  ngame train DATA --out MODEL --dry-run
 
 Examples:
-  ngame train samples/debian-small --out model --only encoder
-  ngame train data --text title --encoder encoders/all-MiniLM-L6-v2 --out model --only encoder
-  ngame train data --out model --only encoder --set loss.kind=softmax --set loss.temperature=0.05
-  ngame train data --out model --only encoder --resume"
+  ngame train samples/debian-small --out model
+  ngame train mine.csv --split 0.1 --out model --time-budget 10m
+  ngame train data --text title --encoder encoders/all-MiniLM-L6-v2 --out model
+  ngame train data --out model --views paper --set classifier.objective=triplet
+  ngame train data --out model --resume"
 )]
 pub(crate) struct Args {
     /// A folder or a file, as `ngame check` takes it
@@ -57,9 +62,9 @@ pub(crate) struct Args {
     /// See every point this often
     #[arg(long, value_name = "N")]
     epochs: Option<i64>,
-    /// Train for about so long, where --epochs is left open
-    #[arg(long, value_name = "MINUTES", conflicts_with = "epochs")]
-    minutes: Option<f64>,
+    /// Take about so long in all, where --epochs is left open: 90s, 30m, 2h
+    #[arg(long, value_name = "TIME", conflicts_with = "epochs", value_parser = minutes)]
+    time_budget: Option<f64>,
     /// Points of a batch
     #[arg(long, value_name = "N")]
     batch: Option<i64>,
@@ -84,6 +89,12 @@ pub(crate) struct Args {
     /// Train the encoder alone, or together with one classifier a label
     #[arg(long, value_enum)]
     mode: Option<Mode>,
+    /// What scores are made of: all, paper (embedding, classifier, frequency), or a list of views
+    #[arg(long, value_name = "VIEWS")]
+    views: Option<String>,
+    /// What to be good at: precision (frequent labels), tail (rare ones), or both
+    #[arg(long, value_enum)]
+    aim: Option<Aim>,
     /// A file of settings, as --dry-run prints them below [config]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -122,6 +133,16 @@ enum Mode {
     Modular,
     /// Encoder and classifiers at once
     Joint,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Aim {
+    /// Right labels at the top, however frequent they are
+    Precision,
+    /// Both
+    Balanced,
+    /// Rare labels count more
+    Tail,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -166,20 +187,26 @@ fn run_in_pool(
 ) -> anyhow::Result<()> {
     let bars = Bars::new();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
-    let dataset = Dataset::read(&args.data, &args.read.options()?, &bars)?;
+    let text = match args.resume {
+        true => run_folder.plan()?.data.text,
+        false => TextChoice::default(),
+    };
+    let options = args.read.options_or(text)?;
+    let dataset = Dataset::read(&args.data, &options, &bars)?;
     let trained = if args.resume {
         run_folder.resume(&dataset, &args.out, existing, &bars)
     } else {
         let config = config_from(args.preset, args.config.as_deref(), settings)?;
         let (config, encoder) = start(&dataset, config, &bars)?;
-        let (plan, corpus, encoder) = TrainPlan::new(&dataset, config, encoder, &bars)?;
+        let (plan, corpus, encoder) =
+            TrainPlan::new(&dataset, options.text, config, encoder, &bars)?;
         if args.dry_run {
             explain(&plan, &mut anstream::stderr())?;
             write!(stdout(), "{}", plan.to_toml())?;
             return Ok(());
         }
         explain(&plan, &mut anstream::stderr())?;
-        train(&plan, &corpus, encoder, &args.out, existing, &bars)
+        train(&plan, &dataset, &corpus, encoder, &args.out, existing, &bars)
     };
     let trained = match trained {
         Err(ngame::Error::Cancelled) => {
@@ -189,7 +216,23 @@ fn run_in_pool(
         }
         trained => trained?,
     };
-    writeln!(anstream::stderr(), "{}", summary(args, &trained))?;
+    writeln!(anstream::stderr(), "{}", summary(args, &trained.encoder))?;
+    if let Some(fusion) = &trained.fusion {
+        let mut out = stdout();
+        writeln!(out, "\n{}", styled(BOLD, "Held-out points, by how candidates are scored"))?;
+        write_tried(&mut out, &fusion.tried)?;
+        if let Some(evaluation) = &trained.evaluation {
+            writeln!(out, "\n{}", styled(BOLD, "Test points"))?;
+            write_ablation(&mut out, evaluation, &[])?;
+        }
+        let model = args.out.display();
+        writeln!(
+            out,
+            "\n{}\n  ngame predict {model}\n  ngame evaluate {model} {}\n  ngame inspect {model}",
+            styled(BOLD, "Next"),
+            args.data.display(),
+        )?;
+    }
     Ok(())
 }
 
@@ -225,11 +268,38 @@ impl Args {
         }
         add("loss.margin", self.margin.map(Value::Float));
         add("run.epochs", self.epochs.map(Value::Integer));
-        add("run.minutes", self.minutes.map(Value::Float));
+        add("run.minutes", self.time_budget.map(Value::Float));
         add("run.seed", self.seed.map(Value::Integer));
         add("run.memory", self.memory.map(Value::Float));
+        add("run.only", self.only.filter(|_| !self.resume).map(|stage| name(&stage)));
         add("mode", self.mode.map(|mode| name(&mode)));
+        add("fusion.views", self.views.as_deref().map(views));
+        add("fusion.aim", self.aim.map(|aim| name(&aim)));
         Ok(settings)
+    }
+}
+
+/// A time as minutes.
+fn minutes(text: &str) -> Result<f64, String> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "s" => 1.0 / 60.0,
+        "m" | "min" => 1.0,
+        "h" => 60.0,
+        _ => return Err("expected a number and a unit, such as 90s, 30m or 2h".to_owned()),
+    };
+    let number = number.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n > 0.0);
+    number.map(|n| n * factor).ok_or_else(|| "expected a number above 0 before the unit".to_owned())
+}
+
+/// Views as a setting: a name for several, or a list.
+fn views(text: &str) -> Value {
+    match text {
+        "all" | "paper" => Value::String(text.to_owned()),
+        list => Value::Array(
+            list.split(',').map(|view| Value::String(view.trim().to_owned())).collect(),
+        ),
     }
 }
 
@@ -265,9 +335,9 @@ fn explain(plan: &TrainPlan, out: &mut impl Write) -> std::io::Result<()> {
 }
 
 /// What was made, in a line.
-fn summary(args: &Args, trained: &Trained) -> String {
+fn summary(args: &Args, trained: &EncoderSummary) -> String {
     let out = args.out.display();
-    let mut line = format!("{out}: trained in {}", duration(trained.seconds));
+    let mut line = format!("{out}: encoder trained in {}", duration(trained.seconds));
     let total = trained.seconds + trained.mining_seconds;
     let mining = 100.0 * trained.mining_seconds / total.max(1e-9);
     line += &format!(", mining {mining:.1} % of it");
@@ -280,4 +350,19 @@ fn summary(args: &Args, trained: &Trained) -> String {
         );
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(minutes("90s"), Ok(1.5));
+        assert_eq!(minutes("30m"), Ok(30.0));
+        assert_eq!(minutes("1.5h"), Ok(90.0));
+        for wrong in ["30", "m", "-3m", "0s", "3 days", "nanm"] {
+            assert!(minutes(wrong).is_err(), "{wrong}");
+        }
+    }
 }

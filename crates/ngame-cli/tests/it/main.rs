@@ -8,6 +8,7 @@ mod check; // ngame check
 mod demo; // ngame demo
 mod embed; // ngame embed
 mod metrics; // ngame metrics
+mod model; // A model's life.
 mod online_metrics; // ngame online-metrics
 mod shell;
 mod train; // ngame train // Help, completions, manual pages, exit codes, pipes.

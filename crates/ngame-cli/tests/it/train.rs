@@ -50,7 +50,7 @@ fn a_model_is_trained_and_its_encoder_embeds() {
     let model = folder.path().join("model");
     let outcome = train(&model, &SMALL);
     assert_eq!((outcome.code, &*outcome.stdout), (0, ""), "{}", outcome.stderr);
-    for part in ["2,488 points to train on", "held out", "validation.points = 100", "mining"] {
+    for part in ["2,307 points to train on", "held out", "validation.points = 281", "mining"] {
         assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
     }
     let (input, out) = (folder.path().join("texts.txt"), folder.path().join("vectors.npy"));
@@ -108,6 +108,9 @@ fn mistakes_are_told_before_any_work() {
         (&["--resume"], "no plan.toml there"),
         (&["--resume", "--epochs", "3"], "a run keeps its plan"),
         (&["--threads", "0"], "--threads"),
+        (&["--time-budget", "30"], "30m"),
+        (&["--views", "smell"], "fusion.views"),
+        (&["--set", "classifier.dropout=1"], "classifier.dropout"),
     ] {
         let told = train(&model, args).user_error();
         assert!(told.contains(expected), "{args:?}: {told}");

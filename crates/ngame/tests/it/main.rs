@@ -10,4 +10,5 @@ mod golden_metrics; // Our metrics against pyxclib's.
 mod readers; // Every format, read back.
 mod search_logs; // Logs of A/B tests, read back and measured.
 mod tidy; // The rules of the house.
-mod training; // Encoders trained, stopped and gone on with.
+mod training;
+mod whole_run; // Encoders trained, stopped and gone on with.

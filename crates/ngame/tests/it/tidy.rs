@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 
 /// The library's modules in the order data flows; a module uses only those before it.
-const ORDER: [&str; 15] = [
+const ORDER: [&str; 22] = [
     "error",
     "progress",
     "atomic_file",
+    "array_file",
     "folder_aside",
     "random",
     "data",
@@ -19,6 +20,12 @@ const ORDER: [&str; 15] = [
     "batching",
     "loss",
     "classifier",
+    "lexical",
+    "views",
+    "fusion",
+    "model",
+    "prediction",
+    "evaluation",
     "training",
 ];
 

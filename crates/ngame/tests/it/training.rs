@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ngame::Error;
-use ngame::data::{Dataset, ReadOptions};
+use ngame::data::{Dataset, ReadOptions, TextChoice};
 use ngame::encoder::{Existing, TextEncoder};
 use ngame::progress::{Event, Observer, Silent, StepProgress, ValidationProgress};
 use ngame::training::{
@@ -30,6 +30,7 @@ fn config(settings: &[&str]) -> TrainConfig {
         "batching.label_points=false",
         "run.epochs=4",
         "run.checkpoint=0",
+        "run.only=encoder",
     ];
     let settings: Vec<_> =
         small.iter().chain(settings).map(|setting| parse_setting(setting).unwrap()).collect();
@@ -39,7 +40,7 @@ fn config(settings: &[&str]) -> TrainConfig {
 fn plan(dataset: &Dataset, settings: &[&str]) -> (TrainPlan, Corpus, TextEncoder) {
     let config = config(settings);
     let encoder = start_encoder(dataset, &config.encoder, 0, &Silent).unwrap();
-    TrainPlan::new(dataset, config, encoder, &Silent).unwrap()
+    TrainPlan::new(dataset, TextChoice::Both, config, encoder, &Silent).unwrap()
 }
 
 /// Hears everything, and asks for a stop after so many steps.
@@ -70,7 +71,7 @@ impl Observer for Listener {
 fn straight(dataset: &Dataset, settings: &[&str], model: &Path) -> Listener {
     let (plan, corpus, encoder) = plan(dataset, settings);
     let listener = Listener::default();
-    train(&plan, &corpus, encoder, model, Existing::Keep, &listener).unwrap();
+    train(&plan, dataset, &corpus, encoder, model, Existing::Keep, &listener).unwrap();
     listener
 }
 
@@ -78,7 +79,7 @@ fn straight(dataset: &Dataset, settings: &[&str], model: &Path) -> Listener {
 fn with_stops(dataset: &Dataset, settings: &[&str], model: &Path, stride: u64) {
     let (plan, corpus, encoder) = plan(dataset, settings);
     let stopping = || Listener { stop_after: Some(stride), ..Default::default() };
-    let result = train(&plan, &corpus, encoder, model, Existing::Keep, &stopping());
+    let result = train(&plan, dataset, &corpus, encoder, model, Existing::Keep, &stopping());
     assert!(matches!(result, Err(Error::Cancelled)), "{result:?}");
     let folder = RunFolder::of(model);
     let mut n_stops = 1;
@@ -169,7 +170,7 @@ fn a_stop_in_the_middle_of_mining_or_validating_changes_nothing() {
     straight(&dataset, settings, &one);
     let (plan, corpus, encoder) = plan(&dataset, settings);
     let stopping = |asks: usize| StopAtAsk { left: AtomicUsize::new(asks) };
-    let mut result = train(&plan, &corpus, encoder, &other, Existing::Keep, &stopping(3));
+    let mut result = train(&plan, &dataset, &corpus, encoder, &other, Existing::Keep, &stopping(3));
     let run = RunFolder::of(&other);
     let mut n_stops = 0;
     // A resumed run tokenises first, which asks as well. Every try gets a little further.
@@ -222,7 +223,7 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before() {
     let (dataset, model) = (sample(), folder.path().join("model"));
     let (plan, corpus, encoder) = plan(&dataset, &[]);
     let stopping = Listener { stop_after: Some(4), ..Default::default() };
-    train(&plan, &corpus, encoder, &model, Existing::Keep, &stopping).unwrap_err();
+    train(&plan, &dataset, &corpus, encoder, &model, Existing::Keep, &stopping).unwrap_err();
     let run = RunFolder::of(&model);
     let newest = run.path().join("checkpoint.bin");
     let mut bytes = std::fs::read(&newest).unwrap();
@@ -244,7 +245,7 @@ fn another_data_set_is_refused_on_resume() {
     let (mut dataset, model) = (sample(), folder.path().join("model"));
     let (plan, corpus, encoder) = plan(&dataset, &[]);
     let stopping = Listener { stop_after: Some(1), ..Default::default() };
-    train(&plan, &corpus, encoder, &model, Existing::Keep, &stopping).unwrap_err();
+    train(&plan, &dataset, &corpus, encoder, &model, Existing::Keep, &stopping).unwrap_err();
     dataset.labels.texts = dataset.labels.texts.iter().map(|text| format!("{text}!")).collect();
     let result = RunFolder::of(&model).resume(&dataset, &model, Existing::Keep, &Silent);
     let told = result.unwrap_err().to_string();
@@ -257,7 +258,7 @@ fn a_rate_too_high_is_an_error_that_says_where() {
     let (dataset, model) = (sample(), folder.path().join("model"));
     let (plan, corpus, encoder) =
         plan(&dataset, &["optimiser.learning_rate=1e38", "optimiser.warmup=0"]);
-    let result = train(&plan, &corpus, encoder, &model, Existing::Keep, &Silent);
+    let result = train(&plan, &dataset, &corpus, encoder, &model, Existing::Keep, &Silent);
     let told = result.unwrap_err().to_string();
     assert!(told.contains("went astray in epoch 1, step "), "{told}");
     assert!(told.contains("learning_rate"), "{told}");
@@ -271,7 +272,7 @@ fn a_plan_comes_back_as_it_was_written() {
     assert_eq!(read, plan);
     assert_eq!(plan.cluster_sizes, [4, 4, 4, 4, 8, 8, 8, 8, 8, 8]);
     assert!(plan.estimate.seconds > 0.0 && plan.estimate.memory > 1 << 20);
-    // 1,308 points in clusters of 4 and 8, 50 and 25 of them a batch.
-    assert_eq!(plan.n_steps, 4 * 7 + 6 * 7);
-    assert_eq!(plan.n_warmup_steps, 7);
+    // 1,127 points in clusters of 4 and 8, 50 and 25 of them a batch.
+    assert_eq!(plan.n_steps, 4 * 6 + 6 * 6);
+    assert_eq!(plan.n_warmup_steps, 6);
 }
