@@ -3,7 +3,7 @@
 DATA ?=
 FUZZ_SECONDS ?= 300
 
-.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier fuzz
+.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy fuzz
 
 # The encoder tests compare with sentence-transformers on real weights, which are fetched once.
 test: lint encoders/all-MiniLM-L6-v2/model.safetensors
@@ -59,6 +59,12 @@ bench-sampling: encoders/all-MiniLM-L6-v2/model.safetensors
 bench-classifier:
 	cargo build --release -p ngame-bench --bin classifiers
 	python3 bench/classifier.py $(DATA) --encoder $(ENCODER)
+
+# Accuracy beside omikuji on the same texts: make bench-accuracy DATA="/path/to/debian-related ..." [TEXT=title] [SEEDS=3]
+# [ENCODER=folder]; goes on where it was stopped.
+bench-accuracy:
+	cargo build --release -p ngame-cli
+	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ENCODER),--encoder $(ENCODER))
 
 encoders/all-MiniLM-L6-v2/model.safetensors:
 	scripts/get-minilm
