@@ -77,8 +77,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     writeln!(out, "\n{}  {}", styled(BOLD, "Index"), model.views.index.facts())?;
     let views: Vec<&str> = model.fusion.views.iter().map(|view| view.name()).collect();
     writeln!(out, "{}  {}", styled(BOLD, "Views"), views.join(", "))?;
-    writeln!(out, "\n{}", styled(BOLD, "Held-out points, by how candidates are scored"))?;
-    write_tried(&mut out, &model.fusion.tried)?;
+    if !model.fusion.tried.is_empty() {
+        writeln!(out, "\n{}", styled(BOLD, "Held-out points, by how candidates are scored"))?;
+        write_tried(&mut out, &model.fusion.tried)?;
+    }
     if let Some(fused) = evaluation.get("fused") {
         let at = |name: &str, k: usize| fused[name][k].as_f64().map_or(f64::NAN, |v| 100.0 * v);
         writeln!(

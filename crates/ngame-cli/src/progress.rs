@@ -13,6 +13,9 @@ use crate::terminal::{DIM, GOOD, WARN, duration, grouped, styled};
 /// How often a plain line tells of training, where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(15);
 
+/// How often a line tells of held-out points at most; `metrics.jsonl` has all of them.
+const VALIDATION_EVERY: Duration = Duration::from_secs(3);
+
 /// Set by the first Ctrl-C; the second one ends the process.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -20,6 +23,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Bars {
     running: Mutex<Option<ProgressBar>>,
     last_line: Mutex<Option<Instant>>,
+    last_validation: Mutex<Option<Instant>>,
 }
 
 impl Bars {
@@ -31,7 +35,11 @@ impl Bars {
                 std::process::exit(130);
             }
         });
-        Self { running: Mutex::new(None), last_line: Mutex::new(None) }
+        Self {
+            running: Mutex::default(),
+            last_line: Mutex::default(),
+            last_validation: Mutex::default(),
+        }
     }
 
     /// A training step: the bar of the run moves on, or a line is due.
@@ -120,7 +128,13 @@ impl Observer for Bars {
                 }
             }
             Event::Step(progress) => self.step(&mut running, progress),
-            Event::Validated(progress) => Self::line(&running, &validation_line(progress)),
+            Event::Validated(progress) => {
+                let Ok(mut last) = self.last_validation.lock() else { return };
+                if last.is_none_or(|at| at.elapsed() >= VALIDATION_EVERY) {
+                    *last = Some(Instant::now());
+                    Self::line(&running, &validation_line(progress));
+                }
+            }
             Event::Note(note) => Self::line(&running, &styled(WARN, format!("note: {note}"))),
             _ => {}
         }

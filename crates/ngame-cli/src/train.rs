@@ -219,8 +219,10 @@ fn run_in_pool(
     writeln!(anstream::stderr(), "{}", summary(args, &trained.encoder))?;
     if let Some(fusion) = &trained.fusion {
         let mut out = stdout();
-        writeln!(out, "\n{}", styled(BOLD, "Held-out points, by how candidates are scored"))?;
-        write_tried(&mut out, &fusion.tried)?;
+        if !fusion.tried.is_empty() {
+            writeln!(out, "\n{}", styled(BOLD, "Held-out points, by how candidates are scored"))?;
+            write_tried(&mut out, &fusion.tried)?;
+        }
         if let Some(evaluation) = &trained.evaluation {
             writeln!(out, "\n{}", styled(BOLD, "Test points"))?;
             write_ablation(&mut out, evaluation, &[])?;

@@ -24,6 +24,9 @@ use crate::views::{Candidates, Column, Shortlists, View};
 /// Folds that points are cut into.
 const FOLDS: usize = 5;
 
+/// With fewer points than this, whatever was learnt would be chance.
+const FEW: usize = 20;
+
 /// How deep the paper's tree is.
 const TREE_DEPTH: usize = 7;
 
@@ -166,6 +169,9 @@ pub struct FusionTask<'a> {
 /// # Panics
 /// If the columns lack the embedding's score or the classifier's.
 pub fn fit(examples: &Examples, task: &FusionTask<'_>, observer: &dyn Observer) -> Result<Fusion> {
+    if examples.n_points() < FEW && matches!(task.choice, MethodChoice::Best | MethodChoice::Tree) {
+        return Ok(untaught(task));
+    }
     let kinds: &[Kind] = match task.choice {
         MethodChoice::Embedding => &[Kind::Embedding],
         MethodChoice::Classifier => &[Kind::Classifier],
@@ -205,6 +211,20 @@ pub fn fit(examples: &Examples, task: &FusionTask<'_>, observer: &dyn Observer) 
         calibration: Isotonic::fit(&shown_scores, &is_true),
         tried,
     })
+}
+
+/// A fusion for data with too few points to learn one from: both scores added up, and a probability
+/// that rises evenly from none to both.
+fn untaught(task: &FusionTask<'_>) -> Fusion {
+    Fusion {
+        views: task.views.to_vec(),
+        columns: task.columns.to_vec(),
+        shortlists: task.shortlists,
+        logits: task.logits,
+        method: Method::Sum,
+        calibration: Isotonic::fit(&[0.0, 2.0], &[false, true]),
+        tried: Vec::new(),
+    }
 }
 
 /// The score of every pair by what was learnt from points of the other folds.

@@ -177,16 +177,15 @@ impl Predictor {
         let scores = fusion.scores(&candidates.descriptors);
         let mut best = Vec::new();
         top_k(&candidates.labels, &scores, &[], options.top, &mut best);
-        let mut ranked: Vec<Predicted> = Vec::with_capacity(best.len());
-        for (label, score) in best {
-            let probability = fusion.probability(score);
-            if probability < options.threshold {
-                break;
-            }
-            // Calibration has steps, and ranks would be lost on them: by the least bit, a label is
-            // always below the one before it.
-            let below = ranked.last().map_or(f32::INFINITY, |last| last.score.next_down());
-            ranked.push(Predicted { label, score: probability.min(below) });
+        let predicted = |(label, score)| Predicted { label, score: fusion.probability(score) };
+        let mut ranked: Vec<Predicted> = best.into_iter().map(predicted).collect();
+        ranked.truncate(ranked.partition_point(|found| found.score >= options.threshold));
+        // Calibration has steps, and ranks would be lost on them: by the least bit, a label is always
+        // above the one behind it.
+        let mut above = 0.0f32;
+        for found in ranked.iter_mut().rev() {
+            found.score = found.score.max(above);
+            above = found.score.next_up();
         }
         ranked
     }

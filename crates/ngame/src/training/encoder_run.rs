@@ -311,7 +311,8 @@ impl<'a> Run<'a> {
         };
         let found = validate(self.corpus, &embedder, &labels, &quiet)?;
         let value = found.get(self.plan.config.validation.metric);
-        let is_best = self.state.best.is_none_or(|best| value > best.value);
+        // Of encoders that do equally well, the one that has learnt more.
+        let is_best = self.state.best.is_none_or(|best| value >= best.value);
         let Retrieval { precision_1, precision_5, recall_100 } = found;
         if is_best {
             let step = self.state.step;
