@@ -22,6 +22,7 @@ mod encoder_run;
 mod encoder_step;
 mod lexical_stage;
 mod metrics_log;
+mod model_config;
 mod plan;
 mod preset;
 mod run_folder;
@@ -32,13 +33,15 @@ mod vectors;
 
 pub use calibration::Estimate;
 pub use config::{
-    BatchingConfig, ClassifierConfig, Embeddings, EncoderConfig, FusionConfig, IndexChoice,
-    IndexConfig, LossConfig, LossKind, Mode, Negatives, ObjectiveKind, OptimiserConfig, RateDecay,
-    RunConfig, SamplerKind, Stage, TrainConfig, ValidationConfig, ValidationMetric, ViewChoice,
-    ViewSet, config_from, parse_setting,
+    BatchingConfig, Embeddings, EncoderConfig, LossConfig, LossKind, Mode, Negatives,
+    OptimiserConfig, RateDecay, RunConfig, SamplerKind, Stage, TrainConfig, ValidationConfig,
+    ValidationMetric, config_from, parse_setting,
 };
 pub use corpus::Corpus;
 pub use encoder_run::EncoderSummary;
+pub use model_config::{
+    ClassifierConfig, FusionConfig, IndexChoice, IndexConfig, ObjectiveKind, ViewChoice, ViewSet,
+};
 pub use plan::{Choice, DataFacts, TrainPlan};
 pub use preset::Preset;
 pub use run_folder::RunFolder;

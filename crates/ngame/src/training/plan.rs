@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibration::{Estimate, calibrate};
-use super::config::{ClassifierConfig, Mode, ObjectiveKind, SamplerKind, TrainConfig};
+use super::config::{Mode, SamplerKind, TrainConfig};
 use super::corpus::{Corpus, CorpusOptions, DistinctTexts};
+use super::model_config::{ClassifierConfig, ObjectiveKind};
 use crate::Result;
 use crate::batching::{
     Ann, Batches, Curriculum, KMeansOptions, Ngame, Random, Sampler, StaticClusters,

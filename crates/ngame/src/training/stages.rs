@@ -19,11 +19,12 @@ use serde::Serialize;
 use super::classifier_stage::{
     ClassifierTask, JOINT, read_classifiers, start_vectors, train_classifiers,
 };
-use super::config::{IndexChoice, Mode, Stage};
+use super::config::{Mode, Stage};
 use super::corpus::Corpus;
 use super::encoder_run::{EncoderSummary, TrainedEncoder, train_encoder};
 use super::lexical_stage::train_lexical;
 use super::metrics_log::MetricsLog;
+use super::model_config::IndexChoice;
 use super::plan::TrainPlan;
 use super::run_folder::{RunFolder, write_whole};
 use super::vectors::Vectors;
