@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// How batches are made
     #[arg(long, value_enum)]
     sampler: Option<Sampler>,
-    /// See every point this often
+    /// Show the encoder every point this often; 0 leaves it as it is
     #[arg(long, value_name = "N")]
     epochs: Option<i64>,
     /// Take about so long in all, where --epochs is left open: 90s, 30m, 2h

@@ -309,7 +309,7 @@ pub enum ValidationMetric {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunConfig {
-    /// How often every point is seen.
+    /// How often every point is seen by the encoder; 0 leaves it as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<usize>,
     /// The minutes that the whole run may take, where the epochs are left open.
@@ -457,8 +457,8 @@ impl TrainConfig {
             ),
             (
                 "run.epochs",
-                run.epochs.is_none_or(|n| (1..=100_000).contains(&n)),
-                "from 1 to 100,000",
+                run.epochs.is_none_or(|n| n <= 100_000),
+                "from 0 to 100,000",
             ),
             ("run.minutes", positive(run.minutes), "above 0"),
             ("run.memory", positive(run.memory), "above 0, in GiB"),

@@ -139,6 +139,17 @@ fn the_papers_views_need_no_points() {
     assert_eq!(methods, ["embedding", "classifier", "sum", "tree"]);
 }
 
+#[test]
+fn an_encoder_can_be_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dataset, model) = (sample(), folder.path().join("model"));
+    let trained = run(&dataset, &["run.epochs=0"], &model, &Silent).unwrap();
+    assert_eq!((trained.encoder.best, trained.encoder.seconds), (None, 0.0));
+    // Words and classifiers do what they can with vectors that mean nothing.
+    let fused = trained.evaluation.unwrap().fused.metrics.precision[0];
+    assert!(fused > 0.15, "{fused}");
+}
+
 /// Asks for a stop when a file is there and it has been asked often enough since.
 struct StopAfter {
     file: PathBuf,
