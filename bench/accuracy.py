@@ -80,7 +80,8 @@ def peer(args, data, kind, folder):
     predictions = folder / f"{data.name}-{args.text}-{kind}.txt"
 
     def run():
-        answer = json.loads(call(PYTHON, BENCH / "accuracy_peer.py", data, args.text, kind, predictions))
+        # What the peer itself prints comes before its answer.
+        answer = json.loads(call(PYTHON, BENCH / "accuracy_peer.py", data, args.text, kind, predictions).splitlines()[-1])
         metrics = json.loads(call(NGAME, "metrics", "--predictions", predictions, "--truth", data, "-k", 100, "--json"))
         return {"fused": named(metrics, metrics["recall"][99]), **answer}
 
