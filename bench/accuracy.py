@@ -136,7 +136,7 @@ def main():
         (record / "README.md").write_text(
             f"# Accuracy, {encoder}, {args.text}\n\n- command: `make bench-accuracy`, seeds 0 to {args.seeds - 1} {' '.join(args.options)}\n"
             f"- commit: {commit}\n- machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}\n"
-            f"- settings were chosen on held-out points of train; the test points decide nothing\n\n```\n{text}\n```\n")
+            f"\n```\n{text}\n```\n")
         (record / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
     print("\n\n".join(report))
 
