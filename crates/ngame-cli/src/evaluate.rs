@@ -81,7 +81,12 @@ fn run_in_pool(args: &Args) -> anyhow::Result<()> {
         Some(name) => PropensityModel::for_dataset(name)
             .with_context(|| format!("--propensity: `{name}` is not known"))?,
     };
-    let missing = || format!("{}: the data set has no such points", args.data.display());
+    let missing = || {
+        format!(
+            "{}: the data set has no such points\n  to do:    choose others with --part, or make test points with --split",
+            args.data.display()
+        )
+    };
     let split = match args.part {
         Points::Test => dataset.test.as_ref().with_context(missing)?,
         Points::Valid => dataset.valid.as_ref().with_context(missing)?,
@@ -90,7 +95,7 @@ fn run_in_pool(args: &Args) -> anyhow::Result<()> {
     let aligned = align(&model.labels, &dataset.labels, split);
     if aligned.n_unknown > 0 {
         let line = format!(
-            "{} of the data set are unknown to the model and cannot be found",
+            "the model does not know, and cannot find, {} of the data set",
             counted(aligned.n_unknown as u64, "label")
         );
         writeln!(anstream::stderr(), "{}", styled(DIM, line))?;

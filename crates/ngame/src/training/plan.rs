@@ -109,7 +109,9 @@ impl TrainPlan {
             Some(valid) => valid.n_points(),
             None => {
                 let n = (n_train / 10).max(300).min(n_train / 5).min(10_000);
-                let why = format!("a tenth of {n_train} points, at least 300, at most 10,000");
+                let why = format!(
+                    "a tenth of {n_train} points, at least 300 of them but no more than a fifth, at most 10,000"
+                );
                 choose("validation.points", n.to_string(), why);
                 n
             }
