@@ -3,7 +3,7 @@
 DATA ?=
 FUZZ_SECONDS ?= 300
 
-.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy fuzz
+.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy bench-predict fuzz
 
 # The encoder tests compare with sentence-transformers on real weights, which are fetched once.
 test: lint encoders/all-MiniLM-L6-v2/model.safetensors
@@ -59,6 +59,12 @@ bench-sampling: encoders/all-MiniLM-L6-v2/model.safetensors
 bench-classifier:
 	cargo build --release -p ngame-bench --bin classifiers
 	python3 bench/classifier.py $(DATA) --encoder $(ENCODER)
+
+# One text and many to labels against sentence-transformers and hnswlib in Python (from bench/.venv, see bench-encoder):
+# make bench-predict DATA=/path/to/msdocs-seealso
+bench-predict: encoders/all-MiniLM-L6-v2/model.safetensors
+	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin predict
+	python3 bench/predict.py $(DATA)
 
 # Accuracy beside omikuji on the same texts: make bench-accuracy DATA="/path/to/debian-related ..." [TEXT=title] [SEEDS=3]
 # [ENCODER=folder]; goes on where it was stopped.

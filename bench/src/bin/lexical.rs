@@ -6,6 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use ngame::baseline::NearestPoints;
 use ngame::data::{Csr, Dataset, Ids, ReadOptions, ScoredCsr, Split, TextChoice, Texts};
 use ngame::lexical::{Lexical, LexicalOptions, LexicalRoom};
 use ngame::progress::Silent;
@@ -21,8 +22,8 @@ struct Args {
     data: PathBuf,
     #[arg(long, default_value_t = TextChoice::Title)]
     text: TextChoice,
-    /// Scores so many training points drawn at random instead of the test points, and leaves them out
-    /// of training.
+    /// Scores so many training points drawn at random instead of the test points, and leaves them and
+    /// what is nearly the same out of training.
     #[arg(long)]
     hold_out: Option<usize>,
     /// Writes features and labels here as train.txt and test.txt, in the layout of the XC repository:
@@ -45,6 +46,10 @@ struct Args {
     mean_power: f32,
     #[arg(long, default_value_t = LexicalOptions::default().label_text)]
     label_text: f32,
+    #[arg(long, default_value_t = LexicalOptions::default().cluster_size)]
+    cluster_size: usize,
+    #[arg(long, default_value_t = LexicalOptions::default().branches)]
+    branches: usize,
     #[arg(long, default_value_t = LexicalOptions::default().least_weight)]
     least_weight: f32,
     #[arg(long, default_value_t = LexicalOptions::default().most_weights)]
@@ -62,6 +67,8 @@ fn main() -> anyhow::Result<()> {
         mean: args.mean,
         mean_power: args.mean_power,
         label_text: args.label_text,
+        cluster_size: args.cluster_size,
+        branches: args.branches,
         least_weight: args.least_weight,
         most_weights: args.most_weights,
         ..Default::default()
@@ -73,6 +80,7 @@ fn main() -> anyhow::Result<()> {
         let mut points: Vec<u32> = (0..dataset.train.n_points() as u32).collect();
         points.shuffle(&mut ChaCha8Rng::seed_from_u64(5));
         let (held_out, kept) = points.split_at_mut(n_points);
+        let kept = &mut without_twins(&dataset.train, held_out, kept);
         dataset.test = Some(select(&dataset.train, held_out));
         dataset.train = select(&dataset.train, kept);
     }
@@ -128,6 +136,18 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The points to keep that are not nearly the same as one held out.
+fn without_twins(train: &Split, held_out: &[u32], kept: &[u32]) -> Vec<u32> {
+    let nearest = NearestPoints::new(train);
+    let mut is_twin = vec![false; train.n_points()];
+    for &point in held_out {
+        for (twin, similarity) in nearest.nearest(train.texts.get(point as usize), 20) {
+            is_twin[twin as usize] |= similarity > 0.5;
+        }
+    }
+    kept.iter().copied().filter(|&point| !is_twin[point as usize]).collect()
+}
+
 /// Some points of a split, in their order there.
 fn select(split: &Split, points: &mut [u32]) -> Split {
     points.sort_unstable();
@@ -150,6 +170,9 @@ fn size(lexical: &Lexical) -> usize {
         + size_of_val(&*parts.labels)
         + size_of_val(&*parts.weights)
         + size_of_val(&*parts.biases)
+        + size_of_val(&*parts.parents)
+        + size_of_val(&*parts.clusters)
+        + size_of_val(&*parts.cluster_weights)
         + parts.features.memory() as usize
 }
 

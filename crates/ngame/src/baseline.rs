@@ -102,6 +102,21 @@ impl<'a> NearestPoints<'a> {
         best(similarities, n)
     }
 
+    /// The training points that have a word of a text which at most `most` of them have: a name, where
+    /// other words are what many texts have.
+    pub fn sharing_rare_words(&self, text: &str, most: usize) -> Vec<u32> {
+        let mut points = Vec::new();
+        for_each_word(text, |word| {
+            let postings = self.words.get(word).map(|number| &self.postings[number as usize]);
+            if let Some(postings) = postings.filter(|postings| postings.len() <= most) {
+                points.extend(postings.iter().map(|&(point, _)| point));
+            }
+        });
+        points.sort_unstable();
+        points.dedup();
+        points
+    }
+
     /// The best `k` labels for a text, best first, with the votes they got.
     pub fn predict_one(&self, text: &str, k: usize) -> Vec<(u32, f32)> {
         let mut votes = Sums::default();

@@ -12,6 +12,7 @@
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
+use super::options::LexicalOptions;
 use super::sparse::Row;
 
 /// A yes-or-no question: examples and what they cost. Kept from question to question for its memory.
@@ -50,6 +51,13 @@ pub(super) struct Stop {
     pub(super) tolerance: f32,
     /// The most passes over all examples.
     pub(super) most_passes: usize,
+}
+
+impl Stop {
+    /// What the options say.
+    pub(super) fn of(options: &LexicalOptions) -> Self {
+        Self { tolerance: options.tolerance, most_passes: options.most_passes }
+    }
 }
 
 impl Question {

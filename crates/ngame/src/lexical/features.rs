@@ -130,8 +130,22 @@ impl Features {
 
     /// The vector of a text: features that ascend with their weights. Empty if no feature is known.
     pub(super) fn vector(&self, text: &str, splitter: &mut Splitter) -> Vec<(u32, f32)> {
+        self.vector_and_coverage(text, splitter).0
+    }
+
+    /// The vector of a text, and the share of its features that are known, repeats included.
+    pub(super) fn vector_and_coverage(
+        &self,
+        text: &str,
+        splitter: &mut Splitter,
+    ) -> (Vec<(u32, f32)>, f32) {
         let mut known = Vec::new();
-        splitter.for_each_feature(text, |feature| known.extend(self.names.get(feature)));
+        let mut n_features = 0;
+        splitter.for_each_feature(text, |feature| {
+            known.extend(self.names.get(feature));
+            n_features += 1;
+        });
+        let coverage = known.len() as f32 / n_features.max(1) as f32;
         known.sort_unstable();
         let weight = |run: &[u32]| {
             let frequency = 1.0 + (run.len() as f32).ln();
@@ -139,7 +153,7 @@ impl Features {
         };
         let mut vector: Vec<(u32, f32)> = known.chunk_by(|a, b| a == b).map(weight).collect();
         normalise(&mut vector);
-        vector
+        (vector, coverage)
     }
 
     /// The vectors of many texts.

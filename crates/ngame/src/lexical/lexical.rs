@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use half::bf16;
 
+use super::clusters::{Clusters, agreement};
 use super::features::Features;
 use super::options::LexicalOptions;
 use super::postings::{LexicalRoom, Postings};
 use super::train::train;
+use super::tree::LabelTree;
 use super::words::Splitter;
 use crate::Result;
 use crate::data::{Csr, Texts};
@@ -22,6 +24,7 @@ pub struct Lexical {
     features: Features,
     postings: Postings,
     biases: Vec<f32>, // (labels)
+    clusters: Clusters,
 }
 
 /// A text as a sparse vector of unit length.
@@ -29,12 +32,19 @@ pub struct Lexical {
 pub struct LexicalQuery {
     /// Ascending by feature.
     vector: Vec<(u32, f32)>,
+    coverage: f32,
 }
 
 impl LexicalQuery {
     /// The features the text has and their weights, ascending by feature.
     pub fn vector(&self) -> &[(u32, f32)] {
         &self.vector
+    }
+
+    /// The share of the text's features that training saw: a text of new words is a text to be careful
+    /// with.
+    pub fn coverage(&self) -> f32 {
+        self.coverage
     }
 }
 
@@ -53,6 +63,17 @@ pub struct LexicalParts<'a> {
     pub weights: Cow<'a, [bf16]>,
     /// By label, its bias.
     pub biases: Cow<'a, [f32]>,
+    /// The tree of labels: labels first, then clusters, what each hangs on; labels count from 0,
+    /// clusters from the number of labels on, and `u32::MAX` is the root.
+    pub parents: Cow<'a, [u32]>, // (labels + clusters)
+    /// Where the clusters of every feature begin, and the end of the last.
+    pub cluster_offsets: Cow<'a, [u64]>, // (features + 1)
+    /// The clusters that have a weight, feature by feature, ascending.
+    pub clusters: Cow<'a, [u32]>,
+    /// Their weights.
+    pub cluster_weights: Cow<'a, [bf16]>,
+    /// By cluster, its bias.
+    pub cluster_biases: Cow<'a, [f32]>,
 }
 
 impl Lexical {
@@ -75,14 +96,15 @@ impl Lexical {
             let shape = (pairs.n_rows(), pairs.n_columns());
             assert_eq!(shape, (truth.n_rows(), truth.n_columns()), "matrices of one shape");
         }
-        let (features, postings, biases) =
+        let (features, postings, biases, clusters) =
             train(texts, truth, label_texts, not_negative, options, observer)?;
-        Ok(Self { features, postings, biases })
+        Ok(Self { features, postings, biases, clusters })
     }
 
     /// A text as a sparse vector; words that training did not see are passed over.
     pub fn query(&self, text: &str) -> LexicalQuery {
-        LexicalQuery { vector: self.features.vector(text, &mut Splitter::default()) }
+        let (vector, coverage) = self.features.vector_and_coverage(text, &mut Splitter::default());
+        LexicalQuery { vector, coverage }
     }
 
     /// The best `k` labels for a text, best first; exact. Only labels that share a feature with the
@@ -110,6 +132,21 @@ impl Lexical {
         }
     }
 
+    /// By label, what the clusters it lies in say together: 0 where all are sure that the text has one
+    /// of their labels, the lower the less they are.
+    pub fn cluster_scores(&self, query: &LexicalQuery, labels: &[u32]) -> Vec<f32> {
+        let agreements = self.clusters.agreements(&query.vector);
+        let score = |&label: &u32| {
+            self.clusters.tree.cluster_of(label).map_or(0.0, |cluster| agreements[cluster])
+        };
+        labels.iter().map(score).collect()
+    }
+
+    /// What a label's own score and that of its clusters say together.
+    pub fn path_score(own: f32, clusters: f32) -> f32 {
+        clusters + agreement(own)
+    }
+
     /// How many labels there are.
     pub fn n_labels(&self) -> usize {
         self.biases.len()
@@ -134,6 +171,11 @@ impl Lexical {
             labels: (&self.postings.labels).into(),
             weights: (&self.postings.weights).into(),
             biases: (&self.biases).into(),
+            parents: self.clusters.tree.parents().into(),
+            cluster_offsets: (&self.clusters.postings.offsets).into(),
+            clusters: (&self.clusters.postings.labels).into(),
+            cluster_weights: (&self.clusters.postings.weights).into(),
+            cluster_biases: (&self.clusters.biases).into(),
         }
     }
 
@@ -149,9 +191,22 @@ impl Lexical {
         };
         let biases = parts.biases.into_owned();
         postings.check(features.len(), biases.len())?;
-        if !biases.iter().all(|bias| bias.is_finite()) {
+        let cluster_biases = parts.cluster_biases.into_owned();
+        if !biases.iter().chain(&cluster_biases).all(|bias| bias.is_finite()) {
             return Err("the bias of a label is not a finite number".to_owned());
         }
-        Ok(Self { features, postings, biases })
+        let tree = LabelTree::from_parents(biases.len(), parts.parents.into_owned())?;
+        let (n_clusters, n_biases) = (tree.n_clusters(), cluster_biases.len());
+        if n_clusters != n_biases {
+            return Err(format!("{n_clusters} clusters, but biases of {n_biases}"));
+        }
+        let cluster_postings = Postings {
+            offsets: parts.cluster_offsets.into_owned(),
+            labels: parts.clusters.into_owned(),
+            weights: parts.cluster_weights.into_owned(),
+        };
+        cluster_postings.check(features.len(), n_clusters)?;
+        let clusters = Clusters { tree, postings: cluster_postings, biases: cluster_biases };
+        Ok(Self { features, postings, biases, clusters })
     }
 }

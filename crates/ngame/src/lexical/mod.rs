@@ -17,6 +17,7 @@
 //! second round matters most: what first weights wrongly rank high is what was not among the negatives.
 
 mod blocks;
+mod clusters;
 mod dual;
 mod features;
 // The module is named after the type that it is about.
@@ -26,6 +27,7 @@ mod options;
 mod postings;
 mod sparse;
 mod train;
+mod tree;
 mod words;
 
 #[cfg(test)]

@@ -30,6 +30,12 @@ pub struct LexicalOptions {
     /// What the label's own text counts as one of its points, in training and in its mean text; 0
     /// leaves it out.
     pub label_text: f32,
+    /// The most labels of a smallest cluster.
+    pub cluster_size: usize,
+    /// The most clusters that a cluster is divided into at once.
+    pub branches: usize,
+    /// Weights of clusters below this are dropped.
+    pub least_cluster_weight: f32,
     /// Weights below this are dropped.
     pub least_weight: f32,
     /// The most weights of a label.
@@ -54,6 +60,9 @@ impl Default for LexicalOptions {
             mean: 0.5,
             mean_power: 0.2,
             label_text: 0.5,
+            cluster_size: 100,
+            branches: 32,
+            least_cluster_weight: 0.05,
             least_weight: 0.02,
             most_weights: 1000,
             most_passes: 10,
@@ -72,6 +81,7 @@ impl LexicalOptions {
             ("mean", self.mean, 0.0),
             ("mean_power", self.mean_power, 0.0),
             ("label_text", self.label_text, 0.0),
+            ("least_cluster_weight", self.least_cluster_weight, 0.0),
             ("least_weight", self.least_weight, 0.0),
             ("tolerance", self.tolerance, f32::MIN_POSITIVE),
         ];
@@ -85,16 +95,18 @@ impl LexicalOptions {
             }
         }
         let counts = [
-            ("rounds", self.rounds),
-            ("most_features", self.most_features),
-            ("most_weights", self.most_weights),
-            ("most_passes", self.most_passes),
+            ("rounds", 1, self.rounds),
+            ("most_features", 1, self.most_features),
+            ("cluster_size", 1, self.cluster_size),
+            ("branches", 2, self.branches),
+            ("most_weights", 1, self.most_weights),
+            ("most_passes", 1, self.most_passes),
         ];
-        match counts.into_iter().find(|&(_, count)| count == 0) {
+        match counts.into_iter().find(|&(_, least, count)| count < least) {
             None => Ok(()),
-            Some((name, _)) => Err(Error::Setting {
+            Some((name, least, count)) => Err(Error::Setting {
                 setting: format!("lexical.{name}"),
-                problem: "expected a number above 0, found 0".to_owned(),
+                problem: format!("expected a number of {least} or more, found {count}"),
             }),
         }
     }
@@ -113,6 +125,6 @@ mod tests {
         let options = LexicalOptions { mean: f32::NAN, ..Default::default() };
         assert_eq!(refused(options), "lexical.mean: expected a number of 0 or more, found NaN");
         let options = LexicalOptions { rounds: 0, ..Default::default() };
-        assert_eq!(refused(options), "lexical.rounds: expected a number above 0, found 0");
+        assert_eq!(refused(options), "lexical.rounds: expected a number of 1 or more, found 0");
     }
 }

@@ -104,6 +104,16 @@ impl Postings {
         best.finish()
     }
 
+    /// Adds the weights of all labels to `sums`.
+    pub(super) fn add_to(&self, vector: &[(u32, f32)], sums: &mut [f32]) {
+        for &(feature, value) in vector {
+            let (labels, weights) = self.of(feature);
+            for (&label, weight) in labels.iter().zip(weights) {
+                sums[label as usize] += value * weight.to_f32();
+            }
+        }
+    }
+
     /// What the weights of given labels, which ascend, add up to; 0 where nothing matches. The same
     /// numbers as in a search: parts are added in the same order.
     pub(super) fn sums(&self, vector: &[(u32, f32)], labels: &[u32], out: &mut [f32]) {

@@ -30,7 +30,7 @@ fn fruits() -> Lexical {
             .collect();
     let labels: Texts = ["apple", "banana", "lemon", "never seen"].into_iter().collect();
     let truth = Csr::from_pairs(4, 4, vec![(0, 0), (1, 1), (2, 0), (3, 2)]);
-    let options = LexicalOptions { least_texts: 1, ..Default::default() };
+    let options = LexicalOptions { least_texts: 1, cluster_size: 2, ..Default::default() };
     Lexical::train(&texts, &truth, &labels, None, &options, &Silent).unwrap()
 }
 
@@ -86,6 +86,26 @@ fn a_search_is_the_scores_of_all_labels_sorted() {
 }
 
 #[test]
+fn clusters_know_where_a_text_belongs() {
+    let dataset = sample();
+    let lexical = trained(&dataset, &LexicalOptions::default());
+    let n_labels = lexical.n_labels() as u32;
+    let labels: Vec<u32> = (0..n_labels).collect();
+    let train = &dataset.train;
+    let (mut of_right, mut of_all) = (0.0, 0.0);
+    for point in 0..100 {
+        let scores = lexical.cluster_scores(&lexical.query(train.texts.get(point)), &labels);
+        assert!(scores.iter().all(|&score| score <= 0.0));
+        let mean = |labels: &[u32]| {
+            labels.iter().map(|&label| scores[label as usize]).sum::<f32>() / labels.len() as f32
+        };
+        of_right += mean(train.by_point.row(point)) / 100.0;
+        of_all += mean(&labels) / 100.0;
+    }
+    assert!(of_right > -0.3 && of_all < -0.9, "{of_right} of right labels, {of_all} of all");
+}
+
+#[test]
 fn the_number_of_threads_changes_nothing() {
     let dataset = sample();
     let options = LexicalOptions { label_text: 0.5, ..Default::default() };
@@ -124,7 +144,7 @@ fn parts_that_do_not_fit_are_refused() {
         Lexical::from_parts(parts).unwrap_err()
     };
     let n_weights = lexical.n_weights() as u64;
-    let cases: [(&str, Change<'_>); 13] = [
+    let cases: [(&str, Change<'_>); 18] = [
         ("weights for", &|parts| parts.features.to_mut().push("one more")),
         ("twice", &|parts| {
             let n = parts.features.len() as u32;
@@ -142,6 +162,11 @@ fn parts_that_do_not_fit_are_refused() {
         ("weights", &|parts| parts.weights.to_mut().truncate(1)),
         ("finite", &|parts| parts.weights.to_mut()[0] = bf16::NAN),
         ("finite", &|parts| parts.biases.to_mut()[3] = f32::NEG_INFINITY),
+        ("finite", &|parts| parts.cluster_biases.to_mut()[0] = f32::NAN),
+        ("biases of", &|parts| parts.cluster_biases.to_mut().push(0.0)),
+        ("tree", &|parts| parts.parents.to_mut()[0] = 9),
+        ("cover", &|parts| parts.cluster_offsets.to_mut()[0] = 1),
+        ("ascend", &|parts| parts.clusters.to_mut().fill(2)),
     ];
     for (number, (expected, change)) in cases.into_iter().enumerate() {
         let message = refused(change);

@@ -10,6 +10,7 @@
 //! much as all of them. So a word that many points share gets little weight, at the price of one number.
 
 use super::blocks::in_blocks;
+use super::clusters::Clusters;
 use super::dual::{Question, Stop};
 use super::features::Features;
 use super::options::LexicalOptions;
@@ -33,8 +34,8 @@ const MOST_OF_MEAN: usize = 200;
 /// of them so light that they change no shortlist.
 const MOST_OF_POINT: usize = 64;
 
-/// What is trained: features, weights by feature, and a bias for every label.
-pub(super) type Trained = (Features, Postings, Vec<f32>);
+/// What is trained: features, weights by feature, a bias for every label, and clusters of labels.
+pub(super) type Trained = (Features, Postings, Vec<f32>, Clusters);
 
 /// Trains the weights of all labels.
 pub(super) fn train(
@@ -63,6 +64,8 @@ pub(super) fn train(
         observer,
     };
     let means = task.means()?;
+    let (points, by_label) = (&task.points, &task.by_label);
+    let clusters = Clusters::train(points, &means, by_label, features.len(), options, observer)?;
     let mut postings = Postings::new(&means, features.len());
     let mut biases = vec![0.0; task.by_label.n_rows()];
     let mut negatives = Csr::empty(truth.n_rows(), truth.n_columns());
@@ -72,7 +75,7 @@ pub(super) fn train(
         postings = Postings::new(&weights, features.len());
         biases = new_biases;
     }
-    Ok((features, postings, biases))
+    Ok((features, postings, biases, clusters))
 }
 
 /// How a feature lies among the points.
@@ -234,7 +237,6 @@ impl Task<'_> {
             question.push(self.points.row(point as usize), false, options.cost);
         }
         let mut random = generator(options.seed, &[ORDER, label as u64]);
-        let stop = Stop { tolerance: options.tolerance, most_passes: options.most_passes };
-        question.solve(stop, &mut random)
+        question.solve(Stop::of(options), &mut random)
     }
 }

@@ -23,6 +23,11 @@ pub(crate) fn write(output: &mut dyn Write, lexical: &Lexical) -> io::Result<()>
         ("labels", bytemuck::cast_slice(&parts.labels)),
         ("weights", bytemuck::cast_slice(&parts.weights)),
         ("biases", bytemuck::cast_slice(&parts.biases)),
+        ("parents", bytemuck::cast_slice(&parts.parents)),
+        ("cluster_offsets", bytemuck::cast_slice(&parts.cluster_offsets)),
+        ("clusters", bytemuck::cast_slice(&parts.clusters)),
+        ("cluster_weights", bytemuck::cast_slice(&parts.cluster_weights)),
+        ("cluster_biases", bytemuck::cast_slice(&parts.cluster_biases)),
     ];
     array_file::write(output, &lexical.n_labels(), &arrays)
 }
@@ -37,6 +42,11 @@ pub(crate) fn read(path: &Path, check: Check, help: &'static str) -> Result<Lexi
         labels: file.require::<u32>("labels", help)?.into(),
         weights: file.require::<bf16>("weights", help)?.into(),
         biases: file.require::<f32>("biases", help)?.into(),
+        parents: file.require::<u32>("parents", help)?.into(),
+        cluster_offsets: file.require::<u64>("cluster_offsets", help)?.into(),
+        clusters: file.require::<u32>("clusters", help)?.into(),
+        cluster_weights: file.require::<bf16>("cluster_weights", help)?.into(),
+        cluster_biases: file.require::<f32>("cluster_biases", help)?.into(),
     };
     Lexical::from_parts(parts).map_err(|found| damaged(path, &found, help))
 }

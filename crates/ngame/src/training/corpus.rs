@@ -248,14 +248,18 @@ fn held_out(split: &Split, text: Vec<u32>, points: Option<Vec<u32>>) -> HeldOut 
 /// Texts at least this alike, by their words, are twins.
 const TWINS: f32 = 0.5;
 
-/// The most twins of a point that are looked for.
+/// Texts that share a word which at most so many texts have are twins too: it is a name.
+const NAME: usize = 10;
+
+/// The most twins of a point that are looked for by likeness.
 const MOST_TWINS: usize = 10;
 
 /// The points that are kept and those held out, both in order.
 ///
-/// Some are held out together with their twins, points whose texts are nearly the same. Without this,
-/// held-out points would tell how well a model knows what it has seen almost word for word; new points
-/// are often not like that, and what is learnt from held-out points has to hold for both kinds.
+/// Some are held out together with their twins, points whose texts are nearly the same or that share a
+/// name. Without this, held-out points would tell how well a model knows what it has seen under the
+/// same name; new points are often not like that, and what is learnt from held-out points has to hold
+/// for both kinds.
 fn hold_out(train: &Split, options: CorpusOptions) -> (Vec<u32>, Vec<u32>) {
     let n_points = train.n_points();
     let mut points: Vec<u32> = (0..n_points as u32).collect();
@@ -271,13 +275,14 @@ fn hold_out(train: &Split, options: CorpusOptions) -> (Vec<u32>, Vec<u32>) {
         }
         n_chosen += usize::from(!std::mem::replace(&mut is_chosen[point as usize], true));
         if let Some(nearest) = nearest.as_ref().filter(|_| n_chosen <= n_with_twins) {
-            let near = nearest.nearest(train.texts.get(point as usize), MOST_TWINS);
-            let mut left = n_with_twins.saturating_sub(n_chosen);
-            for (twin, similarity) in near {
-                if similarity >= TWINS && left > 0 && !is_chosen[twin as usize] {
+            let text = train.texts.get(point as usize);
+            let alike = nearest.nearest(text, MOST_TWINS).into_iter();
+            let alike = alike.filter(|&(_, similarity)| similarity >= TWINS).map(|(twin, _)| twin);
+            let namesakes = nearest.sharing_rare_words(text, NAME);
+            for twin in alike.chain(namesakes) {
+                if n_chosen < n_with_twins && !is_chosen[twin as usize] {
                     is_chosen[twin as usize] = true;
                     n_chosen += 1;
-                    left -= 1;
                 }
             }
         }

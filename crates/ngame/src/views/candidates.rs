@@ -141,16 +141,19 @@ impl Views {
     ) -> Vec<f32> {
         let (n, votes) = (labels.len(), said.votes);
         let (mut embedding, mut classifier) = (vec![0.0; n], vec![0.0; n]);
-        let mut lexical = vec![f32::NAN; n];
+        let [mut lexical, mut clusters] = [(); 2].map(|()| vec![f32::NAN; n]);
         if let (Some(view), Some(words)) = (&self.lexical, said.words) {
             view.scores(words, labels, &mut lexical);
+            clusters = view.cluster_scores(words, labels);
         }
+        let path = |(own, above): (&f32, &f32)| Lexical::path_score(*own, *above);
+        let paths: Vec<f32> = lexical.iter().zip(&clusters).map(path).collect();
         let vector = &longer[..longer.len() - 1];
         self.embeddings.as_rows().dots(labels, vector, &mut embedding);
         self.classifiers.as_rows().dots(labels, longer, &mut classifier);
         let best = |scores: &[f32]| scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let (best_embedding, best_classifier) = (best(&embedding), best(&classifier));
-        let best_lexical = best(&lexical);
+        let (best_lexical, best_path) = (best(&lexical), best(&paths));
         let familiarity = best(said.similarities);
         let neighbourhood =
             said.similarities.iter().sum::<f32>() / said.similarities.len().max(1) as f32;
@@ -171,6 +174,10 @@ impl Views {
                 Column::Neighbourhood => neighbourhood,
                 Column::Lexical => lexical[at],
                 Column::LexicalGap => best_lexical - lexical[at],
+                Column::Clusters => clusters[at],
+                Column::LexicalPath => paths[at],
+                Column::LexicalPathGap => best_path - paths[at],
+                Column::Coverage => said.words.map_or(f32::NAN, LexicalQuery::coverage),
             }));
         }
         descriptors

@@ -50,7 +50,14 @@ impl View {
                 Column::Familiarity,
                 Column::Neighbourhood,
             ],
-            Self::Lexical => &[Column::Lexical, Column::LexicalGap],
+            Self::Lexical => &[
+                Column::Lexical,
+                Column::LexicalGap,
+                Column::Clusters,
+                Column::LexicalPath,
+                Column::LexicalPathGap,
+                Column::Coverage,
+            ],
         }
     }
 }
@@ -86,4 +93,13 @@ pub enum Column {
     Lexical,
     /// How far that lies below the best candidate's.
     LexicalGap,
+    /// What the sparse classifiers of the clusters that the label lies in say together.
+    Clusters,
+    /// What those and the label's own say together: trees add poorly, so the sum is given to them.
+    LexicalPath,
+    /// How far that lies below the best candidate's.
+    LexicalPathGap,
+    /// The share of the text's words and pairs of words that training saw. As [`Self::Familiarity`], it
+    /// is the same for all labels, and tells how far the others are to be trusted.
+    Coverage,
 }

@@ -1,0 +1,138 @@
+"""Text to labels, side by side with sentence-transformers and hnswlib in Python on the same encoder and classifiers.
+
+    make bench-predict DATA=/path/to/msdocs-seealso
+
+Trains, once, a model whose encoder is MiniLM as it is, all views on, and the paper's views alone beside it. One
+text: 300 test titles of ten tokens, one after the other, on one thread; the middle of their times. Many texts: all
+test titles, on two threads. Sides take turns; ratio = the peer's time / ngame's, the median over turns. The peer
+only encodes and searches; ngame also counts votes, scores words and fuses. The table goes to standard output and
+to bench/results/.
+"""
+import argparse
+import datetime
+import gzip
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCH = ROOT / "bench"
+RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+PYTHON = BENCH / ".venv" / "bin" / "python"
+ENCODER = ROOT / "encoders" / "all-MiniLM-L6-v2"
+PACKAGES = ["torch", "sentence-transformers", "hnswlib", "numpy", "tokenizers"]
+N_ONE, N_TOKENS = 300, 10
+TOP = 5
+
+sys.path.insert(0, str(BENCH))
+from turns import Side  # noqa: E402
+
+
+def install_peer():
+    if not PYTHON.exists():
+        subprocess.run([sys.executable, "-m", "venv", BENCH / ".venv"], check=True)
+    try:
+        subprocess.run([PYTHON, "-c", "import hnswlib, sentence_transformers"], check=True, capture_output=True)
+    except subprocess.CalledProcessError:
+        subprocess.run([PYTHON, "-m", "pip", "install", "-q", *PACKAGES], check=True)
+
+
+def trained(data, views, folder):
+    """A model of the encoder as it is, made once; a run that was stopped goes on."""
+    model = folder / f"{data.name}-{views}"
+    if not (model / "manifest.json").exists():
+        begun = Path(f"{model}.run").exists()
+        settings = ["--text", "title", "--encoder", ENCODER, "--epochs", 0, "--views", views]
+        words = ["train", data, "--out", model, *(["--resume"] if begun else settings)]
+        subprocess.run([RELEASE / "ngame", *map(str, words)], check=True, stdout=sys.stderr)
+    return model
+
+
+def write_texts(data, folder):
+    """All test titles, and some of ten tokens, one a line."""
+    with gzip.open(data / "tst.json.gz", "rt") as lines:
+        titles = [" ".join(json.loads(line)["title"].split()) for line in lines]
+    titles = [title for title in titles if title]
+    (folder / "all.txt").write_text("\n".join(titles) + "\n")
+    program = (
+        "import json, sys; from tokenizers import Tokenizer\n"
+        f"tokenizer = Tokenizer.from_file({str(ENCODER / 'tokenizer.json')!r}); tokenizer.no_padding()\n"
+        f"titles = open({str(folder / 'all.txt')!r}).read().splitlines()\n"
+        f"chosen = [t for t, e in zip(titles, tokenizer.encode_batch(titles)) if len(e.ids) == {N_TOKENS}][:{N_ONE}]\n"
+        f"open({str(folder / 'one.txt')!r}, 'w').write('\\n'.join(chosen) + '\\n')\n")
+    subprocess.run([PYTHON, "-c", program], check=True)
+    return folder / "one.txt", folder / "all.txt"
+
+
+def compare(models, texts, threads, turn, rounds, recall):
+    sides = {f"ngame, {views}": Side(views, [RELEASE / "predict", model, texts, "--threads", threads, "--top", TOP])
+             for views, model in models.items()}
+    words = [PYTHON, BENCH / "predict_peer.py", models["paper"], texts, threads, TOP, recall]
+    sides["Python"] = Side("Python", words)
+    turns = [{name: side.turn(turn) for name, side in sides.items()} for _ in range(rounds)]
+    for side in sides.values():
+        side.close()
+    return turns
+
+
+def row(name, turns, measure, texts_per_second):
+    mine = [measure(turn[name]) for turn in turns]
+    ratio = statistics.median(measure(turn["Python"]) / measure(turn[name]) for turn in turns)
+    memory = max(turn[name]["peak_rss"] for turn in turns) / 2**20
+    speed = f"{statistics.median(map(texts_per_second, mine)):10,.0f}"
+    return f"  {name:14} {statistics.median(mine):10.2f} {speed} {ratio:8.2f} x {memory:9,.0f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    install_peer()
+    folder = BENCH / "data" / "predict"
+    folder.mkdir(parents=True, exist_ok=True)
+    models = {views: trained(args.data, views, folder) for views in ("all", "paper")}
+    one, many = write_texts(args.data, folder)
+    recall = json.loads((models["paper"] / "manifest.json").read_text())
+    recall = recall.get("index", {}).get("recall") or 0.98
+    n_many = len(many.read_text().splitlines())
+    raw = {"one": compare(models, one, 1, "one", args.rounds, recall),
+           "many": compare(models, many, 2, "all", max(1, args.rounds // 2), recall)}
+    lines = [f"one text of {N_TOKENS} tokens, one thread, the middle of {N_ONE} texts",
+             "                       p50 ms  texts/s     ratio   peak MB"]
+    lines += [row(name, raw["one"], lambda said: statistics.median(said["milliseconds"]), lambda ms: 1e3 / ms)
+              for name in raw["one"][0]]
+    lines += ["", f"{n_many:,} test titles, two threads", "                      seconds  texts/s     ratio   peak MB"]
+    lines += [row(name, raw["many"], lambda said: said["seconds"], lambda seconds: n_many / seconds)
+              for name in raw["many"][0]]
+    print("\n".join(lines))
+
+    def output(*words):
+        return subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    versions = output(PYTHON, "-m", "pip", "list", "--format", "freeze").splitlines()
+    versions = [line for line in versions if line.split("==")[0] in PACKAGES]
+    commit = output("git", "rev-parse", "--short", "HEAD")
+    commit += " with changes" if output("git", "status", "--porcelain", "crates", "bench/src") else ""
+    today = datetime.date.today().isoformat()
+    results = BENCH / "results" / f"{today}-predict"
+    results.mkdir(parents=True, exist_ok=True)
+    (results / "README.md").write_text(
+        f"# Prediction\n\n- command: `make bench-predict DATA={args.data.name}`\n- commit: {commit}\n"
+        f"- machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; load when it ended: "
+        f"{os.getloadavg()[0]:.1f}\n- peer: {', '.join(versions)}, Python {platform.python_version()}\n"
+        f"- both sides search the classifiers at a recall of {recall:.3f}\n- date: {today}\n\n```\n"
+        + "\n".join(lines) + "\n```\n")
+    for turns in raw.values():
+        for turn in turns:
+            for said in turn.values():
+                said["milliseconds"] = statistics.median(said["milliseconds"]) if said["milliseconds"] else None
+    (results / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+//! A tree of labels: labels of similar texts in clusters, clusters in larger ones.
+//!
+//! Clusters are of equal size, by halving again and again (balanced 2-means, as in Parabel: Prabhu et
+//! al., 2018); a node has many children, so that the tree is shallow and one wrong turn costs little
+//! (Bonsai: Khandagale, Xiao and Babbar, 2020).
+
+use rand::RngExt;
+use rayon::prelude::*;
+
+use super::sparse::{SparseRows, merge, normalise};
+use crate::progress::Observer;
+use crate::random::generator;
+use crate::{Error, Result};
+
+/// What the first two members of a split are drawn for.
+const SPLIT: u64 = 22;
+
+/// The most rounds of a split.
+const MOST_ROUNDS: usize = 20;
+
+/// The parent of what hangs on the root.
+const ROOT: u32 = u32::MAX;
+
+/// Labels are the nodes below `n_labels`, clusters those from there on; a cluster comes after the one
+/// it hangs on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LabelTree {
+    n_labels: usize,
+    parents: Vec<u32>, // (labels, then clusters)
+}
+
+impl LabelTree {
+    /// Puts labels into clusters of at most `leaf` by their mean texts, and clusters into larger ones
+    /// as long as a node would have more than `branches` children.
+    pub(super) fn grow(
+        means: &SparseRows, // (labels, features)
+        n_features: usize,
+        leaf: usize,
+        branches: usize,
+        seed: u64,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
+        let n_labels = means.n_rows();
+        let mut parents = vec![ROOT; n_labels];
+        let mut labels: Vec<u32> = (0..n_labels as u32).collect();
+        let mut level = vec![(ROOT, &mut labels[..])];
+        while !level.is_empty() {
+            if observer.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let splitter = Splitter { means, n_features, seed };
+            let divided: Vec<(u32, Vec<&mut [u32]>)> = level
+                .into_par_iter()
+                .map(|(parent, labels)| {
+                    let n_parts = n_children(labels.len(), leaf, branches);
+                    (parent, splitter.divide(labels, n_parts))
+                })
+                .collect();
+            level = Vec::new();
+            for (parent, parts) in divided {
+                if parts.len() == 1 {
+                    parts[0].iter().for_each(|&label| parents[label as usize] = parent);
+                    continue;
+                }
+                for part in parts {
+                    let cluster = parents.len() as u32;
+                    parents.push(parent);
+                    level.push((cluster, part));
+                }
+            }
+        }
+        Ok(Self { n_labels, parents })
+    }
+
+    /// A tree of these parents, labels first; what is wrong with them, if anything.
+    pub(super) fn from_parents(n_labels: usize, parents: Vec<u32>) -> Result<Self, String> {
+        if parents.len() < n_labels {
+            return Err(format!("{n_labels} labels, but a tree of {}", parents.len()));
+        }
+        for (node, &parent) in parents.iter().enumerate() {
+            let end = if node < n_labels { parents.len() } else { node };
+            if parent != ROOT && !(n_labels..end).contains(&(parent as usize)) {
+                return Err(format!("node {node} of the tree hangs on {parent}"));
+            }
+        }
+        Ok(Self { n_labels, parents })
+    }
+
+    /// How many labels there are.
+    pub(super) fn n_labels(&self) -> usize {
+        self.n_labels
+    }
+
+    /// How many clusters there are.
+    pub(super) fn n_clusters(&self) -> usize {
+        self.parents.len() - self.n_labels
+    }
+
+    /// By node, the node it hangs on, or [`ROOT`]: labels first, then clusters.
+    pub(super) fn parents(&self) -> &[u32] {
+        &self.parents
+    }
+
+    /// The cluster that a label is in, if there are any.
+    pub(super) fn cluster_of(&self, label: u32) -> Option<usize> {
+        self.above(label as usize)
+    }
+
+    /// The cluster that a cluster is in, if any; it has a lower number.
+    pub(super) fn parent_of(&self, cluster: usize) -> Option<usize> {
+        self.above(self.n_labels + cluster)
+    }
+
+    fn above(&self, node: usize) -> Option<usize> {
+        let parent = self.parents[node];
+        (parent != ROOT).then(|| parent as usize - self.n_labels)
+    }
+}
+
+/// How many children a node of so many labels has: few enough, and as many on every level below it.
+fn n_children(n_labels: usize, leaf: usize, branches: usize) -> usize {
+    let n_leaves = n_labels.div_ceil(leaf);
+    let mut levels = 1;
+    while n_leaves > branches.saturating_pow(levels) {
+        levels += 1;
+    }
+    (n_leaves as f64).powf(1.0 / f64::from(levels)).ceil() as usize
+}
+
+/// Divides labels by their mean texts.
+#[derive(Clone, Copy)]
+struct Splitter<'a> {
+    means: &'a SparseRows,
+    n_features: usize,
+    seed: u64,
+}
+
+impl Splitter<'_> {
+    /// Labels in so many parts, which differ by at most one in size.
+    fn divide<'a>(self, labels: &'a mut [u32], n_parts: usize) -> Vec<&'a mut [u32]> {
+        if n_parts <= 1 {
+            return vec![labels];
+        }
+        let n_left = n_parts / 2;
+        let at = labels.len() * n_left / n_parts;
+        self.split(labels, at);
+        let (left, right) = labels.split_at_mut(at);
+        let (mut parts, others) =
+            rayon::join(|| self.divide(left, n_left), || self.divide(right, n_parts - n_left));
+        parts.extend(others);
+        parts
+    }
+
+    /// Sorts labels so that the first `at` are alike and the others are alike.
+    fn split(self, labels: &mut [u32], at: usize) {
+        labels.sort_unstable();
+        let n = labels.len();
+        let mut random = generator(self.seed, &[SPLIT, u64::from(labels[0]), n as u64]);
+        let first = random.random_range(0..n);
+        // What tells the two halves apart: the difference of their means. At first, of some label and
+        // the one least like it.
+        let mut direction = vec![0.0f32; self.n_features];
+        self.add(&mut direction, labels[first], 1.0);
+        let likeness = |&label: &u32| self.product(&direction, label);
+        let least = labels.iter().copied().min_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        self.add(&mut direction, least.unwrap_or(labels[first]), -1.0);
+        let mut scored: Vec<(f32, u32)> = Vec::with_capacity(n);
+        let mut before = f32::NEG_INFINITY;
+        for _ in 0..MOST_ROUNDS {
+            scored.clear();
+            scored.extend(labels.iter().map(|&label| (self.product(&direction, label), label)));
+            scored.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            let sum = |half: &[(f32, u32)]| half.iter().map(|(score, _)| score).sum::<f32>();
+            let gain = sum(&scored[..at]) - sum(&scored[at..]);
+            for (slot, &(_, label)) in labels.iter_mut().zip(&scored) {
+                *slot = label;
+            }
+            labels.iter().for_each(|&label| self.clear(&mut direction, label));
+            self.set_mean(&mut direction, &labels[..at], 1.0);
+            self.set_mean(&mut direction, &labels[at..], -1.0);
+            if gain <= before * 1.0001 {
+                break;
+            }
+            before = gain;
+        }
+    }
+
+    /// Adds the mean of some labels, of unit length, times a sign.
+    fn set_mean(self, direction: &mut [f32], labels: &[u32], sign: f32) {
+        let mut sum: Vec<(u32, f32)> =
+            labels.iter().flat_map(|&label| self.means.entries(label as usize)).collect();
+        merge(&mut sum);
+        normalise(&mut sum);
+        for (feature, value) in sum {
+            direction[feature as usize] += sign * value;
+        }
+    }
+
+    fn add(self, direction: &mut [f32], label: u32, sign: f32) {
+        for (feature, value) in self.means.entries(label as usize) {
+            direction[feature as usize] += sign * value;
+        }
+    }
+
+    fn clear(self, direction: &mut [f32], label: u32) {
+        for (feature, _) in self.means.entries(label as usize) {
+            direction[feature as usize] = 0.0;
+        }
+    }
+
+    fn product(self, direction: &[f32], label: u32) -> f32 {
+        self.means.entries(label as usize).map(|(f, value)| direction[f as usize] * value).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Silent;
+    use proptest::prelude::*;
+
+    /// Labels with a feature for their kind and one for every two kinds.
+    fn of_kinds(kinds: &[u32]) -> SparseRows {
+        let mut means = SparseRows::new();
+        kinds.iter().for_each(|&kind| means.push(&[(kind, 0.8), (6 + kind / 2, 0.6)]));
+        means
+    }
+
+    #[test]
+    fn alike_labels_share_a_cluster() {
+        let kinds: Vec<u32> = (0..40).map(|label| label % 4).collect();
+        let tree = LabelTree::grow(&of_kinds(&kinds), 9, 10, 8, 1, &Silent).unwrap();
+        assert_eq!((tree.n_labels(), tree.n_clusters()), (40, 4));
+        for label in 0..40 {
+            assert_eq!(tree.cluster_of(label), tree.cluster_of(label % 4));
+        }
+    }
+
+    #[test]
+    fn few_labels_need_no_clusters() {
+        let tree = LabelTree::grow(&of_kinds(&[0, 1, 2]), 9, 10, 8, 1, &Silent).unwrap();
+        assert_eq!((tree.n_clusters(), tree.cluster_of(2)), (0, None));
+        let tree = LabelTree::grow(&of_kinds(&[]), 0, 10, 8, 1, &Silent).unwrap();
+        assert_eq!((tree.n_labels(), tree.n_clusters()), (0, 0));
+    }
+
+    #[test]
+    fn parents_that_make_no_tree_are_refused() {
+        let refused = |parents: &[u32]| LabelTree::from_parents(2, parents.to_vec()).is_err();
+        assert!(!refused(&[2, 3, ROOT, 2]));
+        assert!(refused(&[2]));
+        assert!(refused(&[2, 4, ROOT, ROOT]), "there is no such cluster");
+        assert!(refused(&[2, 1, ROOT, ROOT]), "a label is no cluster");
+        assert!(refused(&[2, 3, 3, ROOT]), "clusters come after the one they hang on");
+        assert!(refused(&[2, 3, ROOT, 3]), "nothing hangs on itself");
+    }
+
+    proptest! {
+        #[test]
+        fn a_tree_is_balanced_and_the_same_again(
+            kinds in prop::collection::vec(0u32..6, 1..200),
+            leaf in 1usize..12,
+            branches in 2usize..6,
+            seed in 0u64..100,
+        ) {
+            let means = of_kinds(&kinds);
+            let grow = || LabelTree::grow(&means, 9, leaf, branches, seed, &Silent).unwrap();
+            let tree = grow();
+            prop_assert_eq!(&tree, &grow());
+            let again = LabelTree::from_parents(tree.n_labels(), tree.parents().to_vec());
+            prop_assert_eq!(again.as_ref(), Ok(&tree));
+            let mut sizes = vec![0; tree.n_clusters()];
+            let mut children = vec![0; tree.n_clusters()];
+            (0..kinds.len() as u32).filter_map(|l| tree.cluster_of(l)).for_each(|c| sizes[c] += 1);
+            (0..tree.n_clusters()).filter_map(|c| tree.parent_of(c)).for_each(|c| children[c] += 1);
+            for (size, n_children) in sizes.into_iter().zip(children) {
+                // A cluster has labels or clusters, never both and never neither.
+                prop_assert!((size == 0) != (n_children == 0));
+                prop_assert!(size <= leaf && n_children <= branches);
+            }
+        }
+    }
+}
