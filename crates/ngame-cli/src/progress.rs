@@ -23,6 +23,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Bars {
     running: Mutex<Option<ProgressBar>>,
     last_line: Mutex<Option<Instant>>,
+    /// When a plain line last told of a task, or might have.
+    last_task_line: Mutex<Instant>,
     last_validation: Mutex<Option<Instant>>,
 }
 
@@ -38,6 +40,7 @@ impl Bars {
         Self {
             running: Mutex::default(),
             last_line: Mutex::default(),
+            last_task_line: Mutex::new(Instant::now()),
             last_validation: Mutex::default(),
         }
     }
@@ -60,6 +63,17 @@ impl Bars {
             *last = Some(Instant::now());
             let StepProgress { step, n_steps, .. } = progress;
             let _ = writeln!(anstream::stderr(), "step {step} of {n_steps}, {message}");
+        }
+    }
+
+    /// How far a task is, now and then, where no bar shows it.
+    fn task(&self, bar: &ProgressBar) {
+        let Ok(mut last) = self.last_task_line.lock() else { return };
+        if last.elapsed() >= LINE_EVERY && !std::io::stderr().is_terminal() {
+            *last = Instant::now();
+            let of = bar.length().map_or(String::new(), |total| format!(" of {}", grouped(total)));
+            let (task, position) = (bar.message(), grouped(bar.position()));
+            let _ = writeln!(anstream::stderr(), "{task}: {position}{of}");
         }
     }
 
@@ -120,6 +134,7 @@ impl Observer for Bars {
             Event::Advanced(units) => {
                 if let Some(bar) = &*running {
                     bar.inc(units);
+                    self.task(bar);
                 }
             }
             Event::Finished => {
