@@ -9,6 +9,7 @@ mod evaluate;
 mod exit;
 mod hub;
 mod inspect;
+mod labels;
 mod metrics;
 mod online_metrics;
 mod predict;

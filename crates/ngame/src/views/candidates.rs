@@ -90,6 +90,11 @@ impl Views {
         let vectors = queries.vectors;
         let longer = with_ones(vectors);
         let by_classifier = self.index.search_many(&longer, shortlists.classifier, observer)?;
+        let added = match self.added() {
+            Some(added) => Some(added.search_many(&longer, shortlists.classifier, observer)?),
+            None => None,
+        };
+        let (n_trained, n_labels) = (self.n_trained() as u32, self.n_labels() as u32);
         let nearest = match &self.votes {
             Some(votes) => Some(votes.index().search_many(vectors, shortlists.voters, observer)?),
             None => None,
@@ -106,11 +111,18 @@ impl Views {
                 let row =
                     |pairs: Option<&'_ Csr>| pairs.map_or(Vec::new(), |p| p.row(query).to_vec());
                 let mut proposed = by_classifier.row(query).0.to_vec();
+                proposed.extend(added.as_ref().map_or(&[][..], |added| added.row(query).0));
                 proposed.extend(votes.iter().map(|vote| vote.label));
                 let words = self.lexical.as_ref().map(|lexical| {
                     let words = lexical.query(queries.texts.get(query));
-                    let found = lexical.search(&words, shortlists.lexical, room);
-                    proposed.extend(found.iter().map(|&(label, _)| label));
+                    // Added labels take nobody's place: they have a list of their own.
+                    for labels in [0..n_trained, n_trained..n_labels] {
+                        if !labels.is_empty() {
+                            let k = shortlists.lexical;
+                            let found = lexical.search_among(&words, labels, k, room);
+                            proposed.extend(found.iter().map(|&(label, _)| label));
+                        }
+                    }
                     words
                 });
                 proposed.sort_unstable();
@@ -139,6 +151,24 @@ impl Views {
         said: Said<'_>,
         columns: &[Column],
     ) -> Vec<f32> {
+        let n_trained = labels.partition_point(|&label| (label as usize) < self.n_trained());
+        let (trained, added) = labels.split_at(n_trained);
+        let mut best = Best::default();
+        let mut descriptors = self.describe_some(longer, trained, said, &mut best, columns);
+        // Added labels are compared with all, and trained ones never with those: what is said of them
+        // stays what it was.
+        descriptors.extend(self.describe_some(longer, added, said, &mut best, columns));
+        descriptors
+    }
+
+    fn describe_some(
+        &self,
+        longer: &[f32],
+        labels: &[u32],
+        said: Said<'_>,
+        best: &mut Best,
+        columns: &[Column],
+    ) -> Vec<f32> {
         let (n, votes) = (labels.len(), said.votes);
         let (mut embedding, mut classifier) = (vec![0.0; n], vec![0.0; n]);
         let mut lexical = vec![f32::NAN; n];
@@ -148,10 +178,8 @@ impl Views {
         let vector = &longer[..longer.len() - 1];
         self.embeddings.as_rows().dots(labels, vector, &mut embedding);
         self.classifiers.as_rows().dots(labels, longer, &mut classifier);
-        let best = |scores: &[f32]| scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let (best_embedding, best_classifier) = (best(&embedding), best(&classifier));
-        let best_lexical = best(&lexical);
-        let familiarity = best(said.similarities);
+        best.add(&embedding, &classifier, &lexical);
+        let familiarity = highest(f32::NEG_INFINITY, said.similarities);
         let neighbourhood =
             said.similarities.iter().sum::<f32>() / said.similarities.len().max(1) as f32;
         let all_votes: f32 = votes.iter().map(|vote| vote.sum).sum();
@@ -160,9 +188,9 @@ impl Views {
             let vote = votes.binary_search_by_key(&label, |vote| vote.label).map(|at| votes[at]);
             descriptors.extend(columns.iter().map(|column| match column {
                 Column::Embedding => embedding[at],
-                Column::EmbeddingGap => best_embedding - embedding[at],
+                Column::EmbeddingGap => best.embedding - embedding[at],
                 Column::Classifier => classifier[at],
-                Column::ClassifierGap => best_classifier - classifier[at],
+                Column::ClassifierGap => best.classifier - classifier[at],
                 Column::Frequency => (self.counts[label as usize] as f32).ln_1p(),
                 Column::Votes => vote.map_or(0.0, |vote| vote.sum),
                 Column::VoteShare => vote.map_or(0.0, |vote| vote.sum / all_votes.max(1e-9)),
@@ -170,11 +198,37 @@ impl Views {
                 Column::Familiarity => familiarity,
                 Column::Neighbourhood => neighbourhood,
                 Column::Lexical => lexical[at],
-                Column::LexicalGap => best_lexical - lexical[at],
+                Column::LexicalGap => best.lexical - lexical[at],
             }));
         }
         descriptors
     }
+}
+
+/// The highest scores of a text's candidates.
+struct Best {
+    embedding: f32,
+    classifier: f32,
+    lexical: f32,
+}
+
+impl Default for Best {
+    fn default() -> Self {
+        let none = f32::NEG_INFINITY;
+        Self { embedding: none, classifier: none, lexical: none }
+    }
+}
+
+impl Best {
+    fn add(&mut self, embedding: &[f32], classifier: &[f32], lexical: &[f32]) {
+        self.embedding = highest(self.embedding, embedding);
+        self.classifier = highest(self.classifier, classifier);
+        self.lexical = highest(self.lexical, lexical);
+    }
+}
+
+fn highest(so_far: f32, scores: &[f32]) -> f32 {
+    scores.iter().copied().fold(so_far, f32::max)
 }
 
 /// What some views say of a text.
