@@ -5,6 +5,7 @@ mod check;
 mod completions;
 mod demo;
 mod embed;
+mod error_rows;
 mod evaluate;
 mod exit;
 mod hub;
