@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     check, completions, demo, embed, evaluate, inspect, labels, metrics, online_metrics, predict,
-    train,
+    theory, train,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -43,6 +43,7 @@ enum Command {
     Embed(embed::Args),
     Metrics(metrics::Args),
     OnlineMetrics(online_metrics::Args),
+    Theory(theory::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
 }
@@ -60,6 +61,7 @@ impl Args {
             Command::Embed(args) => embed::run(&args),
             Command::Metrics(args) => metrics::run(&args),
             Command::OnlineMetrics(args) => online_metrics::run(&args),
+            Command::Theory(args) => theory::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => completions::run_man(&args),
         }

@@ -17,6 +17,8 @@ mod predict;
 mod progress;
 mod terminal;
 mod texts_in;
+mod theory;
+mod theory_figure;
 mod train;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@
 
 mod command; // Runs `ngame` and looks at what it says.
 
+mod analysis; // ngame evaluate --errors, ngame theory
 mod check; // ngame check
 mod demo; // ngame demo
 mod embed; // ngame embed

@@ -151,7 +151,7 @@ mod tests {
                 "{\"id\": \"x\", \"text\": \"y\"}\n{\"id\": \"x\", \"text\": \"z\"}\n",
                 "line 2",
             ),
-            ("a.jsonl", "{\"id\": \"x\", \"text\": \" \"}\n", "line 1, field text: no text"),
+            ("a.jsonl", "{\"id\": \"x\", \"text\": \" \"}\n", "line 1, field `text`: no text"),
             ("a.csv", "id,text\nx,y\nz,\n", "none for `z`"),
             ("a.txt", "same\nsame\n", "line 2"),
             ("a.jsonl", "", "the file is empty"),

@@ -301,7 +301,15 @@ mod tests {
         let large: Vec<u8> = (0..SMALL + 12_345).map(|i| (i * 7 % 251) as u8).collect();
         fs::write(folder.path().join("inner/large"), large).unwrap();
         let index = IndexFacts { exact: false, recall: 0.98, search_width: 100 };
-        let facts = ModelFacts { n_labels: 3, n_points: 2, dim: 4, index, points_index: None };
+        let facts = ModelFacts {
+            n_labels: 3,
+            n_added: 1,
+            n_removed: 0,
+            n_points: 2,
+            dim: 4,
+            index,
+            points_index: None,
+        };
         let manifest = Manifest::of(folder.path(), facts).unwrap();
         fs::write(folder.path().join(MANIFEST), manifest.to_json()).unwrap();
         folder

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// The library's modules in the order data flows; a module uses only those before it.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 24] = [
     "error",
     "progress",
     "atomic_file",
@@ -27,6 +27,7 @@ const ORDER: [&str; 23] = [
     "prediction",
     "evaluation",
     "error_analysis",
+    "theory",
     "training",
 ];
 
