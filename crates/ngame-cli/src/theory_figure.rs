@@ -14,22 +14,22 @@ const MARGINS: [f64; 4] = [70.0, 170.0, 50.0, 50.0];
 const LEAST: f64 = 1e-7;
 
 /// What is drawn: a name, a colour, and how it is read.
-type Line = (&'static str, &'static str, fn(&AtRadius, [f64; 2]) -> f64);
+type Line = (&'static str, &'static str, fn(&AtRadius) -> f64);
 
-const LINES: [Line; 5] = [
-    ("bound c₁ε₁ + c₂ε₂", "#b3261e", |at, _| at.bound.value),
-    ("c₁ε₁, the encoder", "#e08e45", |at, c| c[0] * at.epsilon_1),
-    ("c₂ε₂, the clusters", "#8a63d2", |at, c| c[1] * at.epsilon_2.value),
-    ("hard negatives", "#7a8794", |at, _| at.hard.value),
-    ("missed", "#1b6ca8", |at, _| at.missed.value),
+const LINES: [Line; 6] = [
+    ("bound c₁ε₁ + c₂ε₂", "#b3261e", |at| at.bound.value),
+    ("sharp bound", "#e4572e", |at| at.sharp.value),
+    ("ε₁, the encoder", "#e0a045", |at| at.epsilon_1),
+    ("ε₂, the clusters", "#8a63d2", |at| at.epsilon_2.value),
+    ("hard negatives", "#7a8794", |at| at.hard.value),
+    ("missed", "#1b6ca8", |at| at.missed.value),
 ];
 
 /// The figure as SVG: radii to the right, shares of all pairs upwards by powers of ten.
 pub(crate) fn figure(theory: &Theory) -> String {
     let mut radii: Vec<AtRadius> = theory.radii.clone();
     radii.sort_by(|a, b| a.radius.total_cmp(&b.radius));
-    let constants = [theory.constants.c_1, theory.constants.c_2];
-    let values = radii.iter().flat_map(|at| LINES.iter().map(move |line| line.2(at, constants)));
+    let values = radii.iter().flat_map(|at| LINES.iter().map(move |line| line.2(at)));
     let (low, high) = values
         .filter(|value| *value > LEAST)
         .fold((1.0f64, 1.0f64), |(low, high), value| (low.min(value), high.max(value)));
@@ -90,7 +90,7 @@ pub(crate) fn figure(theory: &Theory) -> String {
     for (number, (name, colour, value)) in LINES.iter().enumerate() {
         let points: Vec<String> = radii
             .iter()
-            .map(|at| format!("{:.1},{:.1}", x(at.radius.into()), y(value(at, constants))))
+            .map(|at| format!("{:.1},{:.1}", x(at.radius.into()), y(value(at))))
             .collect();
         let _ = writeln!(
             svg,
@@ -113,7 +113,7 @@ pub(crate) fn figure(theory: &Theory) -> String {
     }
     if !theory.exact {
         for at in &radii {
-            for (estimate, colour) in [(at.bound, LINES[0].1), (at.missed, LINES[4].1)] {
+            for (estimate, colour) in [(at.bound, LINES[0].1), (at.missed, LINES[5].1)] {
                 let x = x(at.radius.into());
                 let _ = writeln!(
                     svg,

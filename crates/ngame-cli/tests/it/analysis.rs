@@ -61,7 +61,7 @@ fn misses_and_the_guarantee_are_measured() {
     assert!(
         svg.starts_with("<svg")
             && svg.ends_with("</svg>\n")
-            && svg.matches("<polyline").count() == 5
+            && svg.matches("<polyline").count() == 6
     );
     let told = ngame(["theory", &trained, &data, "--radius", "3"]).user_error();
     assert!(told.contains("radius: expected a distance"), "{told}");

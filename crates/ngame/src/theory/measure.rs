@@ -78,6 +78,10 @@ pub struct AtRadius {
     pub epsilon_2: Estimate,
     /// c₁ ε₁ + c₂ ε₂.
     pub bound: Estimate,
+    /// The same bound before the proof puts means, deviations and q_min in the place of its sums: every
+    /// true pair that is far apart counts (N − q)/q of its label, and every pair of close points in
+    /// different clusters the sum of 1/q over the labels of one of them.
+    pub sharp: Estimate,
     /// The share of all pairs of a point and a label that are hard negatives: not true, and at most r
     /// apart.
     pub hard: Estimate,
@@ -85,7 +89,7 @@ pub struct AtRadius {
     pub missed: Estimate,
     /// The share of hard negatives that are missed; 0 if there are none.
     pub missed_of_hard: f64,
-    /// Whether the bound holds: no more is missed than it allows, wherever in their intervals the two
+    /// Whether both bounds hold: no more is missed than they allow, wherever in their intervals they
     /// may be.
     pub holds: bool,
 }
@@ -129,28 +133,32 @@ pub fn measure(
     let looked_at = sample(n_points, options);
     let counting = Counting::new(task, &options.radii);
     let counts = counting.count(&looked_at, observer)?;
-    let epsilon_1 = counting.far_true_pairs();
+    let far = counting.far_true_pairs();
     let n_pairs = truth.n_pairs() as f64;
     let at_radius = |at: usize| {
-        let estimate = |count: fn(&Counts) -> u64, of: usize| {
-            let shares: Vec<f64> =
-                counts.iter().map(|row| count(&row[at]) as f64 / of as f64).collect();
+        let estimate = |count: fn(&Counts) -> f64, of: usize| {
+            let shares: Vec<f64> = counts.iter().map(|row| count(&row[at]) / of as f64).collect();
             Estimate::of(&shares, n_points)
         };
-        let epsilon_1 = epsilon_1[at] as f64 / n_pairs;
-        let epsilon_2 = estimate(|counts| counts.apart, n_points);
+        let (n_far, far_weight) = far[at];
+        let epsilon_1 = n_far as f64 / n_pairs;
+        let epsilon_2 = estimate(|counts| counts.apart as f64, n_points);
         let bound = epsilon_2.map(|value| constants.c_1 * epsilon_1 + constants.c_2 * value);
-        let hard = estimate(|counts| counts.hard, constants.n_labels);
-        let missed = estimate(|counts| counts.missed, constants.n_labels);
+        let of_pairs = n_points as f64 * constants.n_labels as f64;
+        let apart = estimate(|counts| counts.apart_weight, constants.n_labels);
+        let sharp = apart.map(|value| far_weight / of_pairs + value);
+        let hard = estimate(|counts| counts.hard as f64, constants.n_labels);
+        let missed = estimate(|counts| counts.missed as f64, constants.n_labels);
         AtRadius {
             radius: options.radii[at],
             epsilon_1,
             epsilon_2,
             bound,
+            sharp,
             hard,
             missed,
             missed_of_hard: if hard.value > 0.0 { missed.value / hard.value } else { 0.0 },
-            holds: missed.high <= bound.low,
+            holds: missed.high <= bound.low && missed.high <= sharp.low,
         }
     };
     Ok(Theory {
@@ -197,10 +205,12 @@ impl Estimate {
 }
 
 /// What one point adds at one radius.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counts {
     /// Points within 2r in other clusters.
     apart: u64,
+    /// The sum over these of 1/q of their labels.
+    apart_weight: f64,
     /// Labels within r that it does not have.
     hard: u64,
     /// Those of them that no point of its cluster has.
@@ -225,7 +235,9 @@ struct Counting<'a> {
     cluster_of: Vec<u32>,   // (points)
     point_norms: Vec<f64>,  // (points): squared
     label_norms: Vec<f64>,  // (labels): squared
-    is_left_out: Vec<bool>, // (labels)
+    label_counts: Vec<u32>, // (labels): q
+    /// By point, the sum of 1/q over its labels.
+    point_weights: Vec<f64>, // (points)
 }
 
 impl<'a> Counting<'a> {
@@ -234,13 +246,18 @@ impl<'a> Counting<'a> {
         for (cluster, points) in task.clusters.iter().enumerate() {
             points.iter().for_each(|&point| cluster_of[point as usize] = cluster as u32);
         }
+        let label_counts = task.truth.column_counts();
+        let weight = |row: &[u32]| -> f64 {
+            row.iter().map(|&label| 1.0 / f64::from(label_counts[label as usize])).sum()
+        };
         Self {
             task,
             squares: radii.iter().map(|&radius| f64::from(radius) * f64::from(radius)).collect(),
             cluster_of,
             point_norms: squared_norms(task.points),
             label_norms: squared_norms(task.labels),
-            is_left_out: task.truth.column_counts().iter().map(|&count| count == 0).collect(),
+            point_weights: task.truth.rows().map(weight).collect(),
+            label_counts,
         }
     }
 
@@ -298,7 +315,10 @@ impl<'a> Counting<'a> {
                 let square = own + self.point_norms[other] - 2.0 * f64::from(product);
                 for (counts, radius) in counts.iter_mut().zip(&self.squares) {
                     // Within twice the radius: four times its square.
-                    counts.apart += u64::from(square <= 4.0 * radius);
+                    if square <= 4.0 * radius {
+                        counts.apart += 1;
+                        counts.apart_weight += self.point_weights[other];
+                    }
                 }
             }
         }
@@ -328,9 +348,9 @@ impl<'a> Counting<'a> {
     /// What every label is to a point.
     fn roles(&self, point: usize) -> Vec<Role> {
         let mut roles: Vec<Role> = self
-            .is_left_out
+            .label_counts
             .iter()
-            .map(|&is_left_out| if is_left_out { Role::NoNegative } else { Role::Hidden })
+            .map(|&count| if count == 0 { Role::NoNegative } else { Role::Hidden })
             .collect();
         let TheoryTask { truth, clusters, not_negative, .. } = self.task;
         for &other in clusters.get(self.cluster_of[point] as usize) {
@@ -345,16 +365,17 @@ impl<'a> Counting<'a> {
         roles
     }
 
-    /// At every radius, the true pairs that are further apart.
-    fn far_true_pairs(&self) -> Vec<u64> {
+    /// At every radius, the true pairs that are further apart, and the sum of (N − q)/q over them.
+    fn far_true_pairs(&self) -> Vec<(u64, f64)> {
         let TheoryTask { points, labels, truth, .. } = self.task;
-        let none = || vec![0u64; self.squares.len()];
-        let count = |mut far: Vec<u64>, point: usize| {
-            let own = truth.row(point);
+        let by_label = truth.transpose();
+        let count = |label: usize| {
+            let own = by_label.row(label);
             let mut products = vec![0.0; own.len()];
-            labels.as_rows().dots(own, &points.row(point).to_vec(), &mut products);
-            for (&label, &product) in own.iter().zip(&products) {
-                let norms = self.point_norms[point] + self.label_norms[label as usize];
+            points.as_rows().dots(own, &labels.row(label).to_vec(), &mut products);
+            let mut far = vec![0u64; self.squares.len()];
+            for (&point, &product) in own.iter().zip(&products) {
+                let norms = self.point_norms[point as usize] + self.label_norms[label];
                 let square = norms - 2.0 * f64::from(product);
                 for (far, &radius) in far.iter_mut().zip(&self.squares) {
                     *far += u64::from(square > radius);
@@ -362,11 +383,18 @@ impl<'a> Counting<'a> {
             }
             far
         };
-        let add = |mut sum: Vec<u64>, more: Vec<u64>| {
-            sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-            sum
+        let far: Vec<Vec<u64>> = (0..labels.n_rows()).into_par_iter().map(count).collect();
+        let n_points = points.n_rows() as f64;
+        // Added up in the order of the labels, whatever the number of threads.
+        let sum = |at: usize| {
+            let mut sums = (0, 0.0);
+            for (far, &q) in far.iter().zip(&self.label_counts).filter(|(_, q)| **q > 0) {
+                sums.0 += far[at];
+                sums.1 += far[at] as f64 * (n_points - f64::from(q)) / f64::from(q);
+            }
+            sums
         };
-        (0..points.n_rows()).into_par_iter().fold(none, count).reduce(none, add)
+        (0..self.squares.len()).map(sum).collect()
     }
 }
 

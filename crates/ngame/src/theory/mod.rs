@@ -16,7 +16,10 @@
 //!
 //! Everything is counted, for every point or for a sample of points against everything else; then there
 //! are intervals. The catch: labels that no point has cannot be mined by anybody, and (N − q)/q has no
-//! meaning for them, so they are left out; and q_min is 1 on all real data, which makes c₂ large.
+//! meaning for them, so they are left out; and on real data, where one label has one point and another
+//! thousands, c₁ and c₂ are in the hundreds and allow more than there is. The proof loses that where it
+//! puts deviations and q_min in the place of sums; [`AtRadius::sharp`] is its bound before that step,
+//! which on any data lies near ε₁ + ε₂.
 
 mod constants;
 mod measure;

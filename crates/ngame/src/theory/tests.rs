@@ -68,6 +68,8 @@ fn where_all_labels_and_all_points_are_alike_the_corollary_holds() {
             assert!(theory.exact && theory.n_looked_at == n);
             for at in &theory.radii {
                 assert!(at.missed.value <= at.epsilon_1 + at.epsilon_2.value, "{n}, {p}: {at:?}");
+                // Where all are alike there is nothing to simplify.
+                assert!((at.sharp.value - at.bound.value).abs() < 1e-9, "{at:?}");
                 assert!(at.holds && at.missed.value <= at.hard.value, "{at:?}");
             }
         }
@@ -156,6 +158,7 @@ proptest! {
             prop_assert!((at.epsilon_1 - far as f64 / truth.n_pairs() as f64).abs() < 1e-12);
             prop_assert!((at.epsilon_2.value - apart as f64 / (n * n) as f64).abs() < 1e-12);
             prop_assert!(at.holds, "{:?}", at);
+            prop_assert!(at.sharp.value <= at.bound.value + 1e-9, "{:?}", at);
             prop_assert_eq!((at.missed.low, at.missed.high), (at.missed.value, at.missed.value));
         }
     }

@@ -110,18 +110,26 @@ impl Views {
                 }
                 let row =
                     |pairs: Option<&'_ Csr>| pairs.map_or(Vec::new(), |p| p.row(query).to_vec());
-                let mut proposed = by_classifier.row(query).0.to_vec();
-                proposed.extend(added.as_ref().map_or(&[][..], |added| added.row(query).0));
+                let (first, scores) = by_classifier.row(query);
+                let mut proposed = first.to_vec();
+                if let Some(added) = &added {
+                    let (labels, others) = added.row(query);
+                    let bar = bar(scores, shortlists.classifier);
+                    let found = labels.iter().zip(others).filter(|&(_, &score)| score >= bar);
+                    proposed.extend(found.map(|(label, _)| label));
+                }
                 proposed.extend(votes.iter().map(|vote| vote.label));
                 let words = self.lexical.as_ref().map(|lexical| {
                     let words = lexical.query(queries.texts.get(query));
-                    // Added labels take nobody's place: they have a list of their own.
-                    for labels in [0..n_trained, n_trained..n_labels] {
-                        if !labels.is_empty() {
-                            let k = shortlists.lexical;
-                            let found = lexical.search_among(&words, labels, k, room);
-                            proposed.extend(found.iter().map(|&(label, _)| label));
-                        }
+                    let k = shortlists.lexical;
+                    let found = lexical.search_among(&words, 0..n_trained, k, room);
+                    proposed.extend(found.iter().map(|&(label, _)| label));
+                    if n_trained < n_labels {
+                        let scores: Vec<f32> = found.iter().map(|&(_, score)| score).collect();
+                        let bar = bar(&scores, k);
+                        let found = lexical.search_among(&words, n_trained..n_labels, k, room);
+                        let high = found.iter().filter(|&&(_, score)| score >= bar);
+                        proposed.extend(high.map(|&(label, _)| label));
                     }
                     words
                 });
@@ -191,7 +199,7 @@ impl Views {
                 Column::EmbeddingGap => best.embedding - embedding[at],
                 Column::Classifier => classifier[at],
                 Column::ClassifierGap => best.classifier - classifier[at],
-                Column::Frequency => (self.counts[label as usize] as f32).ln_1p(),
+                Column::Frequency => (self.seen_as(label) as f32).ln_1p(),
                 Column::Votes => vote.map_or(0.0, |vote| vote.sum),
                 Column::VoteShare => vote.map_or(0.0, |vote| vote.sum / all_votes.max(1e-9)),
                 Column::NearestPoint => vote.map_or(f32::NAN, |vote| vote.nearest),
@@ -203,6 +211,16 @@ impl Views {
         }
         descriptors
     }
+}
+
+/// What an added label must score to be proposed: as much as it would need for a place in the shortlist
+/// of the trained ones, if it took part. It takes nobody's place; but labels that score less are none
+/// that the fusion has learnt about.
+fn bar(scores: &[f32], k: usize) -> f32 {
+    if scores.len() < k {
+        return f32::NEG_INFINITY; // There is a place left.
+    }
+    scores.iter().copied().fold(f32::INFINITY, f32::min)
 }
 
 /// The highest scores of a text's candidates.

@@ -3,7 +3,8 @@
 //! Labels that were trained stand first, those that were added stand behind them. Of an added label
 //! there is its text alone: its embedding is its classifier too, scaled as those of the labels that
 //! training knows least of, and its words weigh as theirs do. The index does not know it; added labels
-//! are searched by themselves, exactly. So the candidates among the trained ones, and all that is said
+//! are searched by themselves, exactly, and those that would have had a place in the shortlist of the
+//! trained ones are candidates beside them. So the candidates among the trained ones, and all that is said
 //! of them, are to the last bit what they were before.
 
 use std::sync::Arc;
@@ -31,6 +32,15 @@ impl Views {
     /// How many of them were there when the model was trained; they come first.
     pub fn n_trained(&self) -> usize {
         self.index.n_vectors()
+    }
+
+    /// The training points that a label is described with. One that was added has none, and is described
+    /// as the rarest that were trained: with one. What the fusion knows of labels without any point it
+    /// learnt from labels all of whose points were held out, and of those it is true far too often that
+    /// a held-out point has them.
+    pub(super) fn seen_as(&self, label: u32) -> u32 {
+        let count = self.counts[label as usize];
+        if (label as usize) < self.n_trained() { count } else { count.max(1) }
     }
 
     /// The index of the labels that were added, if there are any.

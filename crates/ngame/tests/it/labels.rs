@@ -101,6 +101,32 @@ fn added_labels_are_found_by_their_texts_and_change_no_other_answer() {
 }
 
 #[test]
+fn many_new_labels_do_not_crowd_out_the_old_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dataset, path) = (sample(), folder.path().join("model"));
+    run(&dataset, &[], &path, &Silent).unwrap();
+    let test = dataset.test.as_ref().unwrap();
+    // Every third test text is a new label, and nobody asks for it: the others are asked.
+    let lines: Vec<&str> = test.texts.iter().step_by(3).collect();
+    let mut distinct: Vec<&str> = lines.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let file = folder.path().join("labels.txt");
+    fs::write(&file, distinct.join("\n")).unwrap();
+    let new = NewLabels::read(&file, TextChoice::Title, &Silent).unwrap();
+    let asked: Vec<u32> = (0..test.texts.len() as u32).filter(|point| point % 3 != 0).collect();
+    let texts = test.texts.select(&asked);
+    let model = Model::open(&path).unwrap().with_labels(&new, &Silent).unwrap();
+    let first_new = model.views.n_trained() as u32;
+    let share_of_labels = new.texts().len() as f64 / model.labels.texts.len() as f64;
+    let predictor = Predictor::new(model);
+    let found = predictor.predict(&texts, PredictionOptions::default(), None, &Silent).unwrap();
+    let all: Vec<u32> = found.iter().flatten().map(|found| found.label).collect();
+    let share = all.iter().filter(|&&label| label >= first_new).count() as f64 / all.len() as f64;
+    assert!(share_of_labels > 0.1 && share < 2.0 * share_of_labels, "{share} {share_of_labels}");
+}
+
+#[test]
 fn removed_labels_are_gone_from_every_view() {
     let folder = tempfile::tempdir().unwrap();
     let (dataset, path) = (sample(), folder.path().join("model"));
