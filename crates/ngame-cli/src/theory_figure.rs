@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use ngame::theory::{AtRadius, Theory};
 
+use crate::terminal::grouped;
+
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 440.0;
 
@@ -55,9 +57,9 @@ pub(crate) fn figure(theory: &Theory) -> String {
     let _ = writeln!(
         svg,
         "<text x=\"{left}\" y=\"41\" fill=\"#555\">{} points, {} labels, {} clusters{}</text>",
-        theory.constants.n_points,
-        theory.constants.n_labels,
-        theory.n_clusters,
+        grouped(theory.constants.n_points as u64),
+        grouped(theory.constants.n_labels as u64),
+        grouped(theory.n_clusters as u64),
         if theory.exact { "" } else { "; bars are 95 % intervals" },
     );
     for power in powers.0 as i32..=powers.1 as i32 {
