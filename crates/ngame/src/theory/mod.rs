@@ -22,6 +22,7 @@
 //! which on any data lies near ε₁ + ε₂.
 
 mod constants;
+mod counting;
 mod measure;
 
 #[cfg(test)]

@@ -43,9 +43,9 @@ pub struct Queries<'a> {
     pub excluded: Option<&'a Csr>,
 }
 
-/// How many candidates each view proposes.
+/// How many candidates each view proposes; where a setting names some, the others stay what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Shortlists {
     /// The labels whose classifiers score highest.
     pub classifier: usize,
