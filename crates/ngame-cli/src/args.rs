@@ -4,7 +4,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    check, completions, demo, embed, evaluate, inspect, metrics, online_metrics, predict, train,
+    check, completions, demo, embed, evaluate, inspect, labels, metrics, online_metrics, predict,
+    theory, train,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -38,9 +39,11 @@ enum Command {
     Predict(predict::Args),
     Evaluate(evaluate::Args),
     Inspect(inspect::Args),
+    Labels(labels::Args),
     Embed(embed::Args),
     Metrics(metrics::Args),
     OnlineMetrics(online_metrics::Args),
+    Theory(theory::Args),
     Completions(completions::Args),
     Man(completions::ManArgs),
 }
@@ -54,9 +57,11 @@ impl Args {
             Command::Predict(args) => predict::run(&args),
             Command::Evaluate(args) => evaluate::run(&args),
             Command::Inspect(args) => inspect::run(&args),
+            Command::Labels(args) => labels::run(&args),
             Command::Embed(args) => embed::run(&args),
             Command::Metrics(args) => metrics::run(&args),
             Command::OnlineMetrics(args) => online_metrics::run(&args),
+            Command::Theory(args) => theory::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => completions::run_man(&args),
         }

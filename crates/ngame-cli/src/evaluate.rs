@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use ngame::data::{Dataset, TextChoice};
+use ngame::error_analysis::analyse_errors;
 use ngame::evaluation::{Evaluation, EvaluationOptions, Reached, align, evaluate_model};
 use ngame::metrics::{Bootstrap, PropensityModel};
 use ngame::model::Model;
@@ -13,6 +14,7 @@ use ngame::prediction::Predictor;
 use ngame::training::TrainPlan;
 
 use crate::check::ReadArgs;
+use crate::error_rows::{write_misses, write_summary};
 use crate::metrics::{write_groups, write_metrics};
 use crate::progress::Bars;
 use crate::terminal::{BOLD, DIM, Table, counted, stdout, styled};
@@ -27,6 +29,7 @@ use crate::terminal::{BOLD, DIM, Table, counted, stdout, styled};
 #[command(after_help = "Examples:
   ngame evaluate model samples/debian-small
   ngame evaluate model data --intervals
+  ngame evaluate model data --errors misses.jsonl
   ngame evaluate model data --json | jq .fused.precision[0]")]
 pub(crate) struct Args {
     /// The model folder
@@ -47,6 +50,11 @@ pub(crate) struct Args {
     /// Add 95 % confidence intervals, by a bootstrap over points
     #[arg(long)]
     intervals: bool,
+    /// Write every true label that the first K miss, one JSON object a line: where it was lost (no view
+    /// proposed it, it was ranked low, training never saw it), its rank, what each view says of it;
+    /// and show how many were lost where, and which view carried those that are right
+    #[arg(long, value_name = "FILE")]
+    errors: Option<PathBuf>,
     /// Use this many threads (otherwise all there are)
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -106,13 +114,30 @@ fn run_in_pool(args: &Args) -> anyhow::Result<()> {
         propensities,
         n_train: plan.map_or(dataset.train.n_points() as u64, |plan| plan.data.n_train),
     };
-    let evaluation = evaluate_model(&Predictor::new(model), &aligned, &options, &bars)?;
+    let predictor = Predictor::new(model);
+    let evaluation = evaluate_model(&predictor, &aligned, &options, &bars)?;
+    let errors = match &args.errors {
+        None => None,
+        Some(path) => {
+            let analysis = analyse_errors(&predictor, &aligned, args.k.into(), &bars)?;
+            write_misses(path, &analysis, predictor.model(), &dataset, split, &aligned)?;
+            Some((analysis, path))
+        }
+    };
     let mut out = stdout();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&evaluation)?)?;
+        let mut value = serde_json::to_value(&evaluation)?;
+        if let Some((analysis, _)) = &errors {
+            value["errors"] = serde_json::to_value(analysis)?;
+        }
+        writeln!(out, "{value:#}")?;
         return Ok(());
     }
-    write_evaluation(&mut out, &evaluation)
+    write_evaluation(&mut out, &evaluation)?;
+    if let Some((analysis, path)) = errors {
+        write_summary(&mut out, &analysis, path)?;
+    }
+    Ok(())
 }
 
 /// The whole evaluation, for people.

@@ -68,6 +68,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             )
         )
     )?;
+    let changes = changes(&manifest);
+    if !changes.is_empty() {
+        writeln!(out, "{}", styled(DIM, format!("since it was trained: {changes}")))?;
+    }
     writeln!(out, "\n{}", styled(BOLD, "Files"))?;
     let mut table = Table::new(["", "size"]);
     for (name, facts) in &manifest.files {
@@ -86,7 +90,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         writeln!(
             out,
             "\n{}  P@1 {:.2}, P@5 {:.2}, PSP@1 {:.2}, PSP@5 {:.2}, R@100 {:.2}",
-            styled(BOLD, "Test points"),
+            styled(
+                BOLD,
+                if changes.is_empty() { "Test points" } else { "Test points, as trained" }
+            ),
             at("precision", 0),
             at("precision", 4),
             at("psprecision", 0),
@@ -95,6 +102,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// How the labels changed after training.
+fn changes(manifest: &Manifest) -> String {
+    let mut parts = Vec::new();
+    for (n, verb) in [(manifest.n_added, "added"), (manifest.n_removed, "removed")] {
+        if n > 0 {
+            parts.push(format!("{} {verb}", counted(n as u64, "label")));
+        }
+    }
+    parts.join(", ")
 }
 
 /// What each way to score candidates reached on held-out points.

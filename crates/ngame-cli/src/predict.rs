@@ -157,12 +157,19 @@ fn run_in_pool(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A data set's filter pairs name labels by position: they must be the model's.
+/// A data set's filter pairs name labels by position: they must be the model's, but for those that were
+/// added behind them.
 fn check_labels(filter: Option<&Csr>, predictor: &Predictor, args: &Args) -> anyhow::Result<()> {
-    let expected = predictor.model().labels.texts.len();
+    let model = predictor.model();
+    let (n_trained, n_removed) = (model.views.n_trained(), model.records.n_removed);
     match filter.map(|filter| filter.n_columns() as usize) {
-        Some(found) if found != expected => bail!(
-            "{}: a data set of {found} labels, but the model has {expected}\n  \
+        Some(_) if n_removed > 0 => bail!(
+            "{}: labels were removed from the model, and positions in filter files with them\n  \
+             to do:    give a file of texts",
+            args.input.display()
+        ),
+        Some(found) if found != n_trained => bail!(
+            "{}: a data set of {found} labels, but the model was trained with {n_trained}\n  \
              to do:    give the data set that it was trained on, or a file of texts",
             args.input.display()
         ),

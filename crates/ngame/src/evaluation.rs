@@ -82,6 +82,31 @@ pub struct Aligned<'a> {
     filter: Csr,
     /// Labels that the model does not know.
     pub n_unknown: usize,
+    /// What those are called in the data set, by their numbers there.
+    unknown: Vec<u32>,
+}
+
+impl Aligned<'_> {
+    /// The points' texts.
+    pub fn texts(&self) -> &Texts {
+        self.texts
+    }
+
+    /// Which labels each point has; those that the model does not know come behind its own.
+    pub fn truth(&self) -> &Csr {
+        &self.truth
+    }
+
+    /// Which labels of the model do not count.
+    pub fn filter(&self) -> &Csr {
+        &self.filter
+    }
+
+    /// The data set's number of a label that the model does not know, given by its number here.
+    pub fn unknown(&self, label: u32) -> Option<u32> {
+        let behind = label.checked_sub(self.filter.n_columns())?;
+        self.unknown.get(behind as usize).copied()
+    }
 }
 
 /// Finds the labels of points among those of a model, by their ids.
@@ -90,18 +115,18 @@ pub fn align<'a>(model: &Labels, labels: &Labels, split: &'a Split) -> Aligned<'
     let same = n_known == n_labels && (0..n_known).all(|label| model.id(label) == labels.id(label));
     if same {
         let (truth, filter) = (split.by_point.clone(), split.filter.clone());
-        return Aligned { texts: &split.texts, truth, filter, n_unknown: 0 };
+        return Aligned { texts: &split.texts, truth, filter, n_unknown: 0, unknown: Vec::new() };
     }
     let mut ids = Interner::default();
     for label in 0..n_known {
         ids.intern(&model.id(label));
     }
-    let mut n_unknown = 0;
+    let mut unknown = Vec::new();
     let of: Vec<u32> = (0..n_labels)
         .map(|label| {
             ids.get(&labels.id(label)).unwrap_or_else(|| {
-                n_unknown += 1;
-                (n_known + n_unknown - 1) as u32
+                unknown.push(label as u32);
+                (n_known + unknown.len() - 1) as u32
             })
         })
         .collect();
@@ -116,9 +141,10 @@ pub fn align<'a>(model: &Labels, labels: &Labels, split: &'a Split) -> Aligned<'
     };
     Aligned {
         texts: &split.texts,
-        truth: renamed(&split.by_point, n_known + n_unknown),
+        truth: renamed(&split.by_point, n_known + unknown.len()),
         filter: renamed(&split.filter, n_known),
-        n_unknown,
+        n_unknown: unknown.len(),
+        unknown,
     }
 }
 

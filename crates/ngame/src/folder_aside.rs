@@ -96,6 +96,11 @@ impl FolderAside {
         let Self { folder, destination, existing } = self;
         let write = |source| Error::io("write", &destination, source);
         sync_folder(folder.path()).map_err(write)?;
+        if existing == Existing::Replace && exchange(folder.path(), &destination) {
+            // What was there has the other name now, and is removed with it.
+            drop(folder);
+            return sync_folder(folder_of(&destination)).map_err(write);
+        }
         // A folder cannot be renamed onto one with files in it, so an old one steps aside first. It
         // comes back if the new one cannot take its place, and is removed when it has.
         let old = match existing {
@@ -116,6 +121,19 @@ impl FolderAside {
         let _ = folder.keep();
         sync_folder(folder_of(&destination)).map_err(write)
     }
+}
+
+/// Gives two folders each other's name in one step, so that there is no moment without either: a process
+/// that is killed leaves the old folder or the new one. Not every system and file system can do it.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn exchange(one: &Path, other: &Path) -> bool {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    other.is_dir() && renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn exchange(_: &Path, _: &Path) -> bool {
+    false
 }
 
 /// A folder beside `destination`, as a rename is atomic only within one file system.

@@ -25,7 +25,8 @@
 //! - [`views`] looks at a text and a label from several sides;
 //! - [`fusion`] learns from several scores of a label how likely it is right;
 //! - [`model`] is the folder that keeps all that;
-//! - [`prediction`] answers with it, and [`evaluation`] says how well;
+//! - [`prediction`] answers with it, [`evaluation`] says how well, and [`error_analysis`] what is missed;
+//! - [`theory`] measures the paper's guarantee on your data;
 //! - [`training`] makes a model of a data set: a plan, a run, and a way to go on after a stop;
 //! - [`error`] tells what went wrong and what to do, [`progress`] how far long work is.
 //!
@@ -73,6 +74,7 @@ pub mod classifier;
 pub mod data;
 pub mod encoder;
 pub mod error;
+pub mod error_analysis;
 pub mod evaluation;
 mod folder_aside;
 pub mod fusion;
@@ -84,6 +86,7 @@ pub mod model;
 pub mod prediction;
 pub mod progress;
 mod random;
+pub mod theory;
 pub mod tokens;
 pub mod training;
 pub mod views;

@@ -4,9 +4,11 @@
 
 mod command; // Runs `ngame` and looks at what it says.
 
+mod analysis; // ngame evaluate --errors, ngame theory
 mod check; // ngame check
 mod demo; // ngame demo
 mod embed; // ngame embed
+mod labels; // ngame labels
 mod metrics; // ngame metrics
 mod model; // A model's life.
 mod online_metrics; // ngame online-metrics

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::command::{ngame, repository};
 
 /// A small model of the sample's titles.
-fn model(folder: &Path) -> String {
+pub(crate) fn model(folder: &Path) -> String {
     let (data, out) = (repository("samples/debian-small"), folder.join("model"));
     let (data, out) = (data.to_string_lossy(), out.to_string_lossy());
     let mut args = vec!["train", &data, "--out", &out, "--text", "title", "--epochs", "6"];

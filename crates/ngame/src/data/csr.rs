@@ -169,6 +169,23 @@ impl Csr {
         selected
     }
 
+    /// Some of the columns, which ascend, numbered anew from 0; the others are gone.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    pub fn select_columns(&self, columns: &[u32]) -> Self {
+        let mut number = vec![None; self.n_columns as usize];
+        for (new, &old) in columns.iter().enumerate() {
+            number[old as usize] = Some(new as u32);
+        }
+        let mut selected = Self::new(columns.len() as u32);
+        for row in self.rows() {
+            selected.columns.extend(row.iter().filter_map(|&column| number[column as usize]));
+            selected.offsets.push(selected.columns.len() as u64);
+        }
+        selected
+    }
+
     /// Declares further columns, all of them empty.
     pub fn widen(&mut self, n_columns: u32) {
         assert!(n_columns >= self.n_columns, "a matrix only grows wider");

@@ -14,6 +14,7 @@ mod sentence_files;
 mod text_encoder;
 mod text_source;
 mod vector_file;
+mod vector_rows;
 mod vectors;
 
 pub use crate::folder_aside::Existing;

@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ExactIndex, Hnsw, HnswOptions, Index, IndexKind, Recall, recall, search_exact, tune};
+use super::exact::search_rows;
+use super::{
+    DEFAULT_RECALL, ExactIndex, Hnsw, HnswOptions, Index, IndexKind, Recall, recall, search_exact,
+    tune,
+};
 use crate::Result;
 use crate::data::ScoredCsr;
 use crate::encoder::VectorMatrix;
@@ -76,12 +80,55 @@ impl AnyIndex {
         }
     }
 
-    /// Opens the index of these vectors that has these facts.
-    pub fn open(path: &Path, vectors: Arc<VectorMatrix>, facts: IndexFacts) -> Result<Self> {
+    /// Opens the index of the first `n_vectors` of these vectors that has these facts.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn open(
+        path: &Path,
+        vectors: Arc<VectorMatrix>,
+        n_vectors: usize,
+        facts: IndexFacts,
+    ) -> Result<Self> {
+        assert!(n_vectors <= vectors.n_rows(), "vectors of the matrix");
         Ok(match facts.exact {
-            true => Self::Exact(ExactIndex::new(vectors)),
-            false => Self::Hnsw(Hnsw::open(path, vectors)?, facts),
+            true => Self::Exact(ExactIndex::of_rows(vectors, 0..n_vectors)),
+            false => Self::Hnsw(Hnsw::open_first(path, vectors, n_vectors)?, facts),
         })
+    }
+
+    /// The same index, of a matrix that begins with the vectors it has and goes on with others, which
+    /// it does not find.
+    ///
+    /// # Panics
+    /// If the matrix has fewer vectors, or such of another length.
+    pub fn with_longer(self, vectors: Arc<VectorMatrix>) -> Self {
+        assert!(
+            self.n_vectors() <= vectors.n_rows() && self.dim() == vectors.dim(),
+            "more vectors"
+        );
+        match self {
+            Self::Exact(index) => Self::Exact(ExactIndex::of_rows(vectors, 0..index.n_vectors())),
+            Self::Hnsw(index, facts) => Self::Hnsw(index.with_vectors(vectors), facts),
+        }
+    }
+
+    /// An index of the same kind of the first `n_vectors` of other vectors, tuned for the same recall.
+    pub fn rebuilt(
+        &self,
+        vectors: &Arc<VectorMatrix>,
+        n_vectors: usize,
+        queries: &VectorMatrix,
+        k: usize,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
+        let Self::Hnsw(_, facts) = self else {
+            return Ok(Self::Exact(ExactIndex::of_rows(Arc::clone(vectors), 0..n_vectors)));
+        };
+        let first = vectors.select(&(0..n_vectors as u32).collect::<Vec<u32>>());
+        let target = facts.recall.min(DEFAULT_RECALL);
+        let built = Self::build(IndexKind::Hnsw, &Arc::new(first), queries, k, target, observer)?;
+        Ok(built.with_longer(Arc::clone(vectors)))
     }
 
     /// What is told of it.
@@ -92,7 +139,8 @@ impl AnyIndex {
         }
     }
 
-    /// The share of exact search's `k` best that it finds for these queries.
+    /// The share of exact search's `k` best that it finds for these queries, among the vectors that it
+    /// is of.
     pub fn recall(
         &self,
         queries: &VectorMatrix,
@@ -100,8 +148,9 @@ impl AnyIndex {
         k: usize,
         observer: &dyn Observer,
     ) -> Result<f64> {
-        let k = k.min(vectors.n_rows());
-        let exact = search_exact(queries, vectors, k, None, observer)?;
+        let n_vectors = self.n_vectors();
+        let k = k.min(n_vectors);
+        let exact = search_rows(queries, vectors, 0..n_vectors, k, None, observer)?;
         Ok(recall(&self.search_many(queries, k, observer)?, &exact))
     }
 

@@ -3,6 +3,7 @@
 //! Many queries share the vectors that are read for them, and matrix products are fastest; one query
 //! takes as long as it takes to read all vectors once, so all that is done is not to keep memory waiting.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ngame_nn::{Matrix, multiply};
@@ -27,10 +28,11 @@ const SCANNED: usize = 256;
 /// The bytes that are worth waking another thread for: a tenth of a millisecond's reading.
 const SHARE: usize = 1 << 20;
 
-/// All vectors, to be compared with every query.
+/// Vectors to be compared with every query: all of a matrix, or some of its rows.
 #[derive(Clone, Debug)]
 pub struct ExactIndex {
     vectors: Arc<VectorMatrix>,
+    rows: Range<usize>,
 }
 
 impl ExactIndex {
@@ -39,8 +41,18 @@ impl ExactIndex {
     /// # Panics
     /// If there are more vectors than `u32` counts.
     pub fn new(vectors: Arc<VectorMatrix>) -> Self {
+        let rows = 0..vectors.n_rows();
+        Self::of_rows(vectors, rows)
+    }
+
+    /// An index of some rows of these vectors; what it finds is called by its row in the matrix.
+    ///
+    /// # Panics
+    /// If there are no such rows, or more vectors than `u32` counts.
+    pub fn of_rows(vectors: Arc<VectorMatrix>, rows: Range<usize>) -> Self {
         assert!(u32::try_from(vectors.n_rows()).is_ok(), "vectors are counted in u32");
-        Self { vectors }
+        assert!(rows.start <= rows.end && rows.end <= vectors.n_rows(), "rows of the matrix");
+        Self { vectors, rows }
     }
 
     /// The vectors of the index.
@@ -49,7 +61,7 @@ impl ExactIndex {
     }
 
     /// The best of some of the vectors.
-    fn scan(&self, query: &[f32], k: usize, vectors: std::ops::Range<usize>) -> TopK {
+    fn scan(&self, query: &[f32], k: usize, vectors: Range<usize>) -> TopK {
         let rows = self.vectors.as_rows();
         let mut best = TopK::new(k);
         let (mut ids, mut scores) = ([0; SCANNED], [0.0; SCANNED]);
@@ -69,7 +81,7 @@ impl ExactIndex {
 
 impl Index for ExactIndex {
     fn n_vectors(&self) -> usize {
-        self.vectors.n_rows()
+        self.rows.len()
     }
 
     fn dim(&self) -> usize {
@@ -82,11 +94,10 @@ impl Index for ExactIndex {
         let bytes = n * self.dim() * self.vectors.vector_type().width();
         let n_parts = rayon::current_num_threads().min(bytes / SHARE).max(1);
         if n_parts == 1 {
-            return Ok(self.scan(query, k, 0..n).finish());
+            return Ok(self.scan(query, k, self.rows.clone()).finish());
         }
-        let part = |part: usize| {
-            self.scan(query, k, part * n / n_parts..(part + 1) * n / n_parts).finish()
-        };
+        let begin = |part: usize| self.rows.start + part * n / n_parts;
+        let part = |part: usize| self.scan(query, k, begin(part)..begin(part + 1)).finish();
         let parts: Vec<Vec<(u32, f32)>> = (0..n_parts).into_par_iter().map(part).collect();
         let mut best = TopK::new(k);
         parts.into_iter().flatten().for_each(|(id, score)| best.offer(id, score));
@@ -99,7 +110,7 @@ impl Index for ExactIndex {
         k: usize,
         observer: &dyn Observer,
     ) -> Result<ScoredCsr> {
-        search_exact(queries, &self.vectors, k, None, observer)
+        search_rows(queries, &self.vectors, self.rows.clone(), k, None, observer)
     }
 }
 
@@ -111,6 +122,18 @@ impl Index for ExactIndex {
 pub fn search_exact(
     queries: &VectorMatrix,
     vectors: &VectorMatrix,
+    k: usize,
+    excluded: Option<&Csr>,
+    observer: &dyn Observer,
+) -> Result<ScoredCsr> {
+    search_rows(queries, vectors, 0..vectors.n_rows(), k, excluded, observer)
+}
+
+/// The same among some rows of the vectors.
+pub(super) fn search_rows(
+    queries: &VectorMatrix,
+    vectors: &VectorMatrix,
+    searched: Range<usize>,
     k: usize,
     excluded: Option<&Csr>,
     observer: &dyn Observer,
@@ -127,8 +150,8 @@ pub fn search_exact(
         let n_queries = QUERIES.min(queries.n_rows() - begin);
         let rows = widen(queries.rows(begin..begin + n_queries), &mut rows);
         let mut best = vec![TopK::new(k); n_queries];
-        for first in (0..vectors.n_rows()).step_by(VECTORS) {
-            let n_block = VECTORS.min(vectors.n_rows() - first);
+        for first in searched.clone().step_by(VECTORS) {
+            let n_block = VECTORS.min(searched.end - first);
             let block = widen(vectors.rows(first..first + n_block), &mut block);
             scores.resize(n_queries * n_block, 0.0);
             multiply(
@@ -202,6 +225,29 @@ mod tests {
                 assert!((found - expected).abs() < 1e-4, "query {query}");
             }
             assert_eq!(found_scores.len(), 10);
+        }
+    }
+
+    #[test]
+    fn some_rows_are_searched_as_if_there_were_no_others() {
+        let number = |i: usize| ((i * 7919) % 1000) as f32 / 500.0 - 1.0;
+        let vectors = Arc::new(VectorMatrix::from_f32((0..900 * 4).map(number).collect(), 4));
+        let queries = VectorMatrix::from_f32((0..20 * 4).map(|i| number(i * 3 + 1)).collect(), 4);
+        let first = VectorMatrix::from_f32(vectors.rows(0..600).to_vec(), 4);
+        let alone = ExactIndex::new(Arc::new(first));
+        let among = ExactIndex::of_rows(Arc::clone(&vectors), 0..600);
+        let rest = ExactIndex::of_rows(Arc::clone(&vectors), 600..900);
+        assert_eq!((among.n_vectors(), rest.n_vectors()), (600, 300));
+        let expected = alone.search_many(&queries, 9, &Silent).unwrap();
+        let found = among.search_many(&queries, 9, &Silent).unwrap();
+        let others = rest.search_many(&queries, 9, &Silent).unwrap();
+        for query in 0..20 {
+            assert_eq!(found.row(query), expected.row(query));
+            let vector = queries.row(query).to_vec();
+            assert_eq!(among.search(&vector, 9).unwrap(), alone.search(&vector, 9).unwrap());
+            let one = rest.search(&vector, 9).unwrap();
+            assert!(one.iter().all(|&(id, _)| (600..900).contains(&id)) && one.len() == 9);
+            assert!(others.row(query).0.iter().all(|id| one.iter().any(|(other, _)| other == id)));
         }
     }
 

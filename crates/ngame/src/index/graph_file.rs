@@ -73,6 +73,12 @@ impl<V: Deref<Target = VectorMatrix>> Hnsw<V> {
 
     /// Reads a graph of these vectors. A file that is damaged, or of other vectors, is an error.
     pub fn open(path: &Path, vectors: V) -> Result<Self> {
+        let n_vectors = vectors.n_rows();
+        Self::open_first(path, vectors, n_vectors)
+    }
+
+    /// Reads a graph of the first `n_vectors` of these vectors.
+    pub fn open_first(path: &Path, vectors: V, n_vectors: usize) -> Result<Self> {
         let unusable = |problem: Problem| -> Error {
             InputError::new(problem.0, Place::file(path))
                 .expected("an index of these vectors, as `save` writes it")
@@ -85,7 +91,7 @@ impl<V: Deref<Target = VectorMatrix>> Hnsw<V> {
         let length = file.metadata().map_err(read)?.len();
         let mut bytes = Vec::with_capacity(HEADER);
         Read::by_ref(&mut file).take(HEADER as u64).read_to_end(&mut bytes).map_err(read)?;
-        let header = Header::read(&bytes, &vectors).map_err(unusable)?;
+        let header = Header::read(&bytes, &vectors, n_vectors).map_err(unusable)?;
         let n_words = header.n_words().filter(|&n| n * 4 + HEADER as u64 == length);
         let Some(n_words) = n_words else {
             let found = format!("{length} bytes for {} vectors", header.n_vectors);
@@ -129,15 +135,15 @@ impl Header {
         for (place, number) in bytes[16..64].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
-        bytes[64..96].copy_from_slice(&sample(vectors));
+        bytes[64..96].copy_from_slice(&sample(vectors, n_vectors as usize));
         bytes[96..128].copy_from_slice(&self.body);
         let checksum = Sha256::digest(&bytes[..CHECKED]);
         bytes[CHECKED..].copy_from_slice(&checksum);
         bytes
     }
 
-    /// Reads a file's header, which must be of these vectors.
-    fn read(file: &[u8], vectors: &VectorMatrix) -> Result<Self, Problem> {
+    /// Reads a file's header, which must be of the first `n_first` of these vectors.
+    fn read(file: &[u8], vectors: &VectorMatrix, n_first: usize) -> Result<Self, Problem> {
         if !file.starts_with(MAGIC) {
             let found = "a file that does not begin with NGAMEHNW".to_owned();
             return Err((InputErrorKind::UnknownFormat, found));
@@ -160,11 +166,11 @@ impl Header {
         }
         let shape = (n_vectors, dim, kind >> 32);
         let width = vectors.vector_type().width() as u64;
-        if shape != (vectors.n_rows() as u64, vectors.dim() as u64, width) {
+        if shape != (n_first as u64, vectors.dim() as u64, width) {
             let found = format!("one of {n_vectors} vectors of {dim} x {} bytes", kind >> 32);
             return Err((InputErrorKind::CountMismatch, found));
         }
-        if bytes[64..96] != sample(vectors) {
+        if bytes[64..96] != sample(vectors, n_first) {
             let found = "one of other vectors of the same number and length".to_owned();
             return Err((InputErrorKind::CountMismatch, found));
         }
@@ -228,12 +234,12 @@ impl Header {
     }
 }
 
-/// The checksum of some vectors, evenly spread.
-fn sample(vectors: &VectorMatrix) -> [u8; 32] {
+/// The checksum of some of the first `n_first` vectors, evenly spread.
+fn sample(vectors: &VectorMatrix, n_first: usize) -> [u8; 32] {
     let mut hash = Sha256::new();
-    let n = SAMPLED.min(vectors.n_rows());
+    let n = SAMPLED.min(n_first);
     for at in 0..n {
-        match vectors.row(at * vectors.n_rows() / n) {
+        match vectors.row(at * n_first / n) {
             Vector::F32(row) => hash.update(bytemuck::cast_slice::<f32, u8>(row)),
             Vector::F16(row) => hash.update(bytemuck::cast_slice::<half::f16, u8>(row)),
         }

@@ -79,6 +79,11 @@ impl<V: Deref<Target = VectorMatrix>> Hnsw<V> {
         Self { vectors, graph, search_width, walks: Mutex::default() }
     }
 
+    /// The same graph over a matrix that begins with the same vectors.
+    pub(super) fn with_vectors(self, vectors: V) -> Self {
+        Self { vectors, ..self }
+    }
+
     /// The vectors of the graph.
     pub fn vectors(&self) -> &VectorMatrix {
         &self.vectors

@@ -72,6 +72,16 @@ impl Clusters {
         Ok(Self { tree, postings, biases: biases.concat() })
     }
 
+    /// The smallest cluster that a vector speaks for most, if there are clusters.
+    pub(super) fn home(&self, vector: &[(u32, f32)]) -> Option<usize> {
+        let agreements = self.agreements(vector);
+        let mut has_clusters = vec![false; agreements.len()];
+        let parents = (0..agreements.len()).filter_map(|cluster| self.tree.parent_of(cluster));
+        parents.for_each(|parent| has_clusters[parent] = true);
+        let smallest = (0..agreements.len()).filter(|&cluster| !has_clusters[cluster]);
+        smallest.max_by(|&a, &b| agreements[a].total_cmp(&agreements[b]).then(b.cmp(&a)))
+    }
+
     /// By cluster, what it and the clusters it lies in say together about a vector; 0 at most.
     pub(super) fn agreements(&self, vector: &[(u32, f32)]) -> Vec<f32> {
         let mut scores = self.biases.clone();

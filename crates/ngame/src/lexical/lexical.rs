@@ -21,17 +21,17 @@ use crate::progress::Observer;
 /// label is sure, near -1 where nothing speaks for it.
 #[derive(Debug)]
 pub struct Lexical {
-    features: Features,
-    postings: Postings,
-    biases: Vec<f32>, // (labels)
-    clusters: Clusters,
+    pub(super) features: Features,
+    pub(super) postings: Postings,
+    pub(super) biases: Vec<f32>, // (labels)
+    pub(super) clusters: Clusters,
 }
 
 /// A text as a sparse vector of unit length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LexicalQuery {
     /// Ascending by feature.
-    vector: Vec<(u32, f32)>,
+    pub(super) vector: Vec<(u32, f32)>,
     coverage: f32,
 }
 

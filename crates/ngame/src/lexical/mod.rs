@@ -20,6 +20,7 @@ mod blocks;
 mod clusters;
 mod dual;
 mod features;
+mod label_changes;
 // The module is named after the type that it is about.
 #[allow(clippy::module_inception)]
 mod lexical;

@@ -62,7 +62,7 @@ impl Postings {
     }
 
     /// The labels and weights of a feature.
-    fn of(&self, feature: u32) -> (&[u32], &[bf16]) {
+    pub(super) fn of(&self, feature: u32) -> (&[u32], &[bf16]) {
         let at = feature as usize;
         let range = self.offsets[at] as usize..self.offsets[at + 1] as usize;
         (&self.labels[range.clone()], &self.weights[range])

@@ -86,6 +86,25 @@ impl LabelTree {
         Ok(Self { n_labels, parents })
     }
 
+    /// The same tree with more labels behind those it has, each in a cluster or on the root.
+    pub(super) fn with_labels(&self, clusters: &[Option<usize>]) -> Self {
+        let n_labels = self.n_labels + clusters.len();
+        let labels = (0..self.n_labels as u32).map(|label| self.cluster_of(label));
+        self.of(n_labels, labels.chain(clusters.iter().copied()))
+    }
+
+    /// The same tree of some of its labels; clusters stay, if without a label.
+    pub(super) fn select(&self, labels: &[u32]) -> Self {
+        self.of(labels.len(), labels.iter().map(|&label| self.cluster_of(label)))
+    }
+
+    /// The same clusters with other labels.
+    fn of(&self, n_labels: usize, labels: impl Iterator<Item = Option<usize>>) -> Self {
+        let clusters = (0..self.n_clusters()).map(|cluster| self.parent_of(cluster));
+        let node = |cluster: Option<usize>| cluster.map_or(ROOT, |at| (n_labels + at) as u32);
+        Self { n_labels, parents: labels.chain(clusters).map(node).collect() }
+    }
+
     /// How many labels there are.
     pub(super) fn n_labels(&self) -> usize {
         self.n_labels

@@ -61,6 +61,12 @@ pub struct Manifest {
     pub written_by: String,
     /// Labels that can be predicted.
     pub n_labels: usize,
+    /// How many of them, the last ones, were added after training.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub n_added: usize,
+    /// Labels that it was trained with and that were removed since.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub n_removed: usize,
     /// Training points that are kept.
     pub n_points: usize,
     /// The length of a vector.
@@ -78,6 +84,8 @@ pub struct Manifest {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ModelFacts {
     pub(super) n_labels: usize,
+    pub(super) n_added: usize,
+    pub(super) n_removed: usize,
     pub(super) n_points: usize,
     pub(super) dim: usize,
     pub(super) index: IndexFacts,
@@ -96,10 +104,16 @@ pub struct FileFacts {
     pub sample: String,
 }
 
+/// Counts that most models have no use for are not written.
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+fn is_none(count: &usize) -> bool {
+    *count == 0
+}
+
 impl Manifest {
     /// Looks at all files of a folder.
     pub(super) fn of(folder: &Path, facts: ModelFacts) -> Result<Self> {
-        let ModelFacts { n_labels, n_points, dim, index, points_index } = facts;
+        let ModelFacts { n_labels, n_added, n_removed, n_points, dim, index, points_index } = facts;
         let mut names = Vec::new();
         list(folder, "", &mut names)?;
         names.sort_unstable();
@@ -116,6 +130,8 @@ impl Manifest {
             version: VERSION,
             written_by: concat!("ngame ", env!("CARGO_PKG_VERSION")).to_owned(),
             n_labels,
+            n_added,
+            n_removed,
             n_points,
             dim,
             index,
@@ -285,7 +301,15 @@ mod tests {
         let large: Vec<u8> = (0..SMALL + 12_345).map(|i| (i * 7 % 251) as u8).collect();
         fs::write(folder.path().join("inner/large"), large).unwrap();
         let index = IndexFacts { exact: false, recall: 0.98, search_width: 100 };
-        let facts = ModelFacts { n_labels: 3, n_points: 2, dim: 4, index, points_index: None };
+        let facts = ModelFacts {
+            n_labels: 3,
+            n_added: 1,
+            n_removed: 0,
+            n_points: 2,
+            dim: 4,
+            index,
+            points_index: None,
+        };
         let manifest = Manifest::of(folder.path(), facts).unwrap();
         fs::write(folder.path().join(MANIFEST), manifest.to_json()).unwrap();
         folder

@@ -12,6 +12,7 @@
 //!
 //! A folder is written aside and renamed when it is whole. [`Manifest`] knows whether it still is.
 
+mod label_changes;
 mod label_file;
 pub(crate) mod lexical_file;
 mod manifest;
@@ -61,8 +62,10 @@ pub struct Records {
     pub plan: String,
     /// How training went, one JSON object a line.
     pub metrics: String,
-    /// What it reaches, in JSON; empty if nobody looked.
+    /// What it reached when it was trained, in JSON; empty if nobody looked.
     pub evaluation: String,
+    /// Labels that it was trained with and that were removed since.
+    pub n_removed: usize,
 }
 
 impl Model {
@@ -84,7 +87,7 @@ impl Model {
             aside.write("lexical.bin", |out| lexical_file::write(out, lexical))?;
         }
         let fusion = serde_json::to_string(&self.fusion).expect("a fusion is names and numbers");
-        let Records { plan, metrics, evaluation } = &self.records;
+        let Records { plan, metrics, evaluation, n_removed } = &self.records;
         for (name, text) in [
             ("fusion.json", &fusion),
             ("plan.toml", plan),
@@ -97,6 +100,8 @@ impl Model {
         }
         let facts = ModelFacts {
             n_labels: self.labels.texts.len(),
+            n_added: views.n_labels() - views.n_trained(),
+            n_removed: *n_removed,
             n_points: self.points.as_ref().map_or(0, |points| points.texts.len()),
             dim: views.embeddings.dim(),
             index: views.index.facts(),
@@ -123,8 +128,16 @@ impl Model {
         let (labels, counts) = label_file::read(&file("labels.bin"))?;
         let embeddings = VectorMatrix::open(&file("embeddings.npy"))?;
         let classifiers = Arc::new(VectorMatrix::open(&file("classifiers.npy"))?);
-        let index =
-            AnyIndex::open(&file("classifiers.hnsw"), Arc::clone(&classifiers), manifest.index)?;
+        fits(&file("classifiers.npy"), classifiers.n_rows(), labels.texts.len(), "labels")?;
+        let n_trained = classifiers.n_rows().checked_sub(manifest.n_added).ok_or_else(|| {
+            damaged(&file(MANIFEST), "more labels added than there are labels", HELP)
+        })?;
+        let index = AnyIndex::open(
+            &file("classifiers.hnsw"),
+            Arc::clone(&classifiers),
+            n_trained,
+            manifest.index,
+        )?;
         let (mut votes, mut points) = (None, None);
         if has("points.bin") {
             let found = Points::read(&file("points.bin"))?;
@@ -140,14 +153,14 @@ impl Model {
             let facts = manifest.points_index.ok_or_else(|| {
                 damaged(&file(MANIFEST), "points without a word on their index", HELP)
             })?;
-            let index = AnyIndex::open(&file("points.hnsw"), Arc::clone(&vectors), facts)?;
+            let path = file("points.hnsw");
+            let index = AnyIndex::open(&path, Arc::clone(&vectors), vectors.n_rows(), facts)?;
             votes = Some(Votes::new(index, vectors, found.labels.clone()));
             points = Some(found);
         }
         let n_labels = labels.texts.len();
         fits(&file("embeddings.npy"), embeddings.n_rows(), n_labels, "labels")?;
         fits(&file("embeddings.npy"), embeddings.dim(), encoder.dim(), "numbers a vector")?;
-        fits(&file("classifiers.npy"), classifiers.n_rows(), n_labels, "labels")?;
         fits(&file("classifiers.npy"), classifiers.dim(), encoder.dim() + 1, "numbers a vector")?;
         let mut lexical = None;
         if has("lexical.bin") {
@@ -164,6 +177,7 @@ impl Model {
             plan: text("plan.toml")?,
             metrics: text("metrics.jsonl")?,
             evaluation: text("evaluation.json")?,
+            n_removed: manifest.n_removed,
         };
         let views = Views { embeddings, classifiers, index, counts, votes, lexical };
         Ok(Self { encoder, labels, views, fusion, points, records })

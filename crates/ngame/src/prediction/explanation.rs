@@ -60,7 +60,7 @@ impl Predictor {
             let column = columns.iter().position(|&column| column == wanted)?;
             candidates.descriptors.get(row * columns.len() + column).copied()
         };
-        let explained = self.rank(candidates, options).into_iter().map(|found| {
+        let explained = self.rank(text, candidates, options).into_iter().map(|found| {
             let label = found.label;
             let nearest = model.points.as_ref().map_or(Vec::new(), |points| {
                 let has = near.iter().filter(|(at, _)| points.labels.contains(*at as usize, label));

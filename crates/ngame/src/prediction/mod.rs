@@ -2,6 +2,7 @@
 
 mod explanation;
 mod predictor;
+mod ranking;
 
 pub use explanation::{Explanation, NearPoint};
 pub use predictor::{Predicted, PredictionOptions, Predictor};

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
+use super::ranking::{AddedTexts, rank};
 use crate::data::{Csr, ScoredCsr, Texts};
 use crate::encoder::{Embedder, Precision, VectorMatrix, VectorType};
-use crate::metrics::top_k;
 use crate::model::Model;
 use crate::progress::{Event, Observer, Silent, StopOnly};
 use crate::views::{Candidates, Queries};
@@ -17,6 +17,7 @@ const WINDOW: usize = 1_024;
 pub struct Predictor {
     model: Model,
     embedder: Embedder,
+    added: AddedTexts,
 }
 
 /// What is wanted of an answer.
@@ -53,7 +54,8 @@ impl Predictor {
     /// Packs a model for answering.
     pub fn new(model: Model) -> Self {
         let embedder = model.encoder.embedder(Precision::F32);
-        Self { model, embedder }
+        let added = AddedTexts::new(&model);
+        Self { model, embedder, added }
     }
 
     /// The model.
@@ -80,7 +82,7 @@ impl Predictor {
     ) -> Result<Vec<Predicted>> {
         let vector = self.embedder.embed_one(text)?;
         let candidates = self.candidates_of_one(text, vector, excluded)?;
-        Ok(candidates.first().map_or(Vec::new(), |found| self.rank(found, options)))
+        Ok(candidates.first().map_or(Vec::new(), |found| self.rank(text, found, options)))
     }
 
     /// The labels of many texts, best first, without the pairs `excluded`.
@@ -93,7 +95,13 @@ impl Predictor {
     ) -> Result<Vec<Vec<Predicted>>> {
         let mut predictions = Vec::with_capacity(texts.len());
         self.for_each_window(texts, excluded, observer, &mut |_, candidates| {
-            predictions.par_extend(candidates.par_iter().map(|found| self.rank(found, options)));
+            let begin = predictions.len();
+            predictions.par_extend(
+                candidates
+                    .par_iter()
+                    .enumerate()
+                    .map(|(at, found)| self.rank(texts.get(begin + at), found, options)),
+            );
             Ok(())
         })?;
         Ok(predictions)
@@ -167,26 +175,14 @@ impl Predictor {
         views.candidates(queries, fusion.shortlists, &fusion.columns, observer)
     }
 
-    /// The best candidates, best first.
-    pub(super) fn rank(
+    /// The best candidates of a text, best first.
+    pub(crate) fn rank(
         &self,
+        text: &str,
         candidates: &Candidates,
         options: PredictionOptions,
     ) -> Vec<Predicted> {
-        let fusion = &self.model.fusion;
-        let scores = fusion.scores(&candidates.descriptors);
-        let mut best = Vec::new();
-        top_k(&candidates.labels, &scores, &[], options.top, &mut best);
-        let predicted = |(label, score)| Predicted { label, score: fusion.probability(score) };
-        let mut ranked: Vec<Predicted> = best.into_iter().map(predicted).collect();
-        ranked.truncate(ranked.partition_point(|found| found.score >= options.threshold));
-        // Calibration has steps, and ranks would be lost on them: by the least bit, a label is always
-        // above the one behind it.
-        let mut above = 0.0f32;
-        for found in ranked.iter_mut().rev() {
-            found.score = found.score.max(above);
-            above = found.score.next_up();
-        }
-        ranked
+        let Model { views, fusion, .. } = &self.model;
+        rank(fusion, candidates, views.n_trained(), self.added.of(text), options)
     }
 }

@@ -515,6 +515,14 @@ mod tests {
     }
 
     #[test]
+    fn one_shortlist_can_be_set_without_the_others() {
+        let settings = settings(&["fusion.shortlists.classifier=300"]);
+        let shortlists = config_from(None, None, &settings).unwrap().fusion.shortlists;
+        let others = crate::views::Shortlists::default();
+        assert_eq!((shortlists.classifier, shortlists.voters), (300, others.voters));
+    }
+
+    #[test]
     fn a_config_comes_back_as_it_was_written() {
         let config = config_from(None, None, &settings(&["run.epochs=3"])).unwrap();
         let text = toml::to_string(&config).unwrap();

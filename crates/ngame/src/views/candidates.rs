@@ -43,9 +43,9 @@ pub struct Queries<'a> {
     pub excluded: Option<&'a Csr>,
 }
 
-/// How many candidates each view proposes.
+/// How many candidates each view proposes; where a setting names some, the others stay what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Shortlists {
     /// The labels whose classifiers score highest.
     pub classifier: usize,
@@ -90,6 +90,11 @@ impl Views {
         let vectors = queries.vectors;
         let longer = with_ones(vectors);
         let by_classifier = self.index.search_many(&longer, shortlists.classifier, observer)?;
+        let added = match self.added() {
+            Some(added) => Some(added.search_many(&longer, shortlists.classifier, observer)?),
+            None => None,
+        };
+        let (n_trained, n_labels) = (self.n_trained() as u32, self.n_labels() as u32);
         let nearest = match &self.votes {
             Some(votes) => Some(votes.index().search_many(vectors, shortlists.voters, observer)?),
             None => None,
@@ -105,12 +110,27 @@ impl Views {
                 }
                 let row =
                     |pairs: Option<&'_ Csr>| pairs.map_or(Vec::new(), |p| p.row(query).to_vec());
-                let mut proposed = by_classifier.row(query).0.to_vec();
+                let (first, scores) = by_classifier.row(query);
+                let mut proposed = first.to_vec();
+                if let Some(added) = &added {
+                    let (labels, others) = added.row(query);
+                    let bar = bar(scores, shortlists.classifier);
+                    let found = labels.iter().zip(others).filter(|&(_, &score)| score >= bar);
+                    proposed.extend(found.map(|(label, _)| label));
+                }
                 proposed.extend(votes.iter().map(|vote| vote.label));
                 let words = self.lexical.as_ref().map(|lexical| {
                     let words = lexical.query(queries.texts.get(query));
-                    let found = lexical.search(&words, shortlists.lexical, room);
+                    let k = shortlists.lexical;
+                    let found = lexical.search_among(&words, 0..n_trained, k, room);
                     proposed.extend(found.iter().map(|&(label, _)| label));
+                    if n_trained < n_labels {
+                        let scores: Vec<f32> = found.iter().map(|&(_, score)| score).collect();
+                        let bar = bar(&scores, k);
+                        let found = lexical.search_among(&words, n_trained..n_labels, k, room);
+                        let high = found.iter().filter(|&&(_, score)| score >= bar);
+                        proposed.extend(high.map(|&(label, _)| label));
+                    }
                     words
                 });
                 proposed.sort_unstable();
@@ -139,6 +159,24 @@ impl Views {
         said: Said<'_>,
         columns: &[Column],
     ) -> Vec<f32> {
+        let n_trained = labels.partition_point(|&label| (label as usize) < self.n_trained());
+        let (trained, added) = labels.split_at(n_trained);
+        let mut best = Best::default();
+        let mut descriptors = self.describe_some(longer, trained, said, &mut best, columns);
+        // Added labels are compared with all, and trained ones never with those: what is said of them
+        // stays what it was.
+        descriptors.extend(self.describe_some(longer, added, said, &mut best, columns));
+        descriptors
+    }
+
+    fn describe_some(
+        &self,
+        longer: &[f32],
+        labels: &[u32],
+        said: Said<'_>,
+        best: &mut Best,
+        columns: &[Column],
+    ) -> Vec<f32> {
         let (n, votes) = (labels.len(), said.votes);
         let (mut embedding, mut classifier) = (vec![0.0; n], vec![0.0; n]);
         let [mut lexical, mut clusters] = [(); 2].map(|()| vec![f32::NAN; n]);
@@ -151,10 +189,8 @@ impl Views {
         let vector = &longer[..longer.len() - 1];
         self.embeddings.as_rows().dots(labels, vector, &mut embedding);
         self.classifiers.as_rows().dots(labels, longer, &mut classifier);
-        let best = |scores: &[f32]| scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let (best_embedding, best_classifier) = (best(&embedding), best(&classifier));
-        let (best_lexical, best_path) = (best(&lexical), best(&paths));
-        let familiarity = best(said.similarities);
+        best.add(&embedding, &classifier, &lexical, &paths);
+        let familiarity = highest(f32::NEG_INFINITY, said.similarities);
         let neighbourhood =
             said.similarities.iter().sum::<f32>() / said.similarities.len().max(1) as f32;
         let all_votes: f32 = votes.iter().map(|vote| vote.sum).sum();
@@ -163,25 +199,63 @@ impl Views {
             let vote = votes.binary_search_by_key(&label, |vote| vote.label).map(|at| votes[at]);
             descriptors.extend(columns.iter().map(|column| match column {
                 Column::Embedding => embedding[at],
-                Column::EmbeddingGap => best_embedding - embedding[at],
+                Column::EmbeddingGap => best.embedding - embedding[at],
                 Column::Classifier => classifier[at],
-                Column::ClassifierGap => best_classifier - classifier[at],
-                Column::Frequency => (self.counts[label as usize] as f32).ln_1p(),
+                Column::ClassifierGap => best.classifier - classifier[at],
+                Column::Frequency => (self.seen_as(label) as f32).ln_1p(),
                 Column::Votes => vote.map_or(0.0, |vote| vote.sum),
                 Column::VoteShare => vote.map_or(0.0, |vote| vote.sum / all_votes.max(1e-9)),
                 Column::NearestPoint => vote.map_or(f32::NAN, |vote| vote.nearest),
                 Column::Familiarity => familiarity,
                 Column::Neighbourhood => neighbourhood,
                 Column::Lexical => lexical[at],
-                Column::LexicalGap => best_lexical - lexical[at],
+                Column::LexicalGap => best.lexical - lexical[at],
                 Column::Clusters => clusters[at],
                 Column::LexicalPath => paths[at],
-                Column::LexicalPathGap => best_path - paths[at],
+                Column::LexicalPathGap => best.path - paths[at],
                 Column::Coverage => said.words.map_or(f32::NAN, LexicalQuery::coverage),
             }));
         }
         descriptors
     }
+}
+
+/// What an added label must score to be proposed: as much as it would need for a place in the shortlist
+/// of the trained ones, if it took part. It takes nobody's place; but labels that score less are none
+/// that the fusion has learnt about.
+fn bar(scores: &[f32], k: usize) -> f32 {
+    if scores.len() < k {
+        return f32::NEG_INFINITY; // There is a place left.
+    }
+    scores.iter().copied().fold(f32::INFINITY, f32::min)
+}
+
+/// The highest scores of a text's candidates.
+struct Best {
+    embedding: f32,
+    classifier: f32,
+    lexical: f32,
+    path: f32,
+}
+
+impl Default for Best {
+    fn default() -> Self {
+        let none = f32::NEG_INFINITY;
+        Self { embedding: none, classifier: none, lexical: none, path: none }
+    }
+}
+
+impl Best {
+    fn add(&mut self, embedding: &[f32], classifier: &[f32], lexical: &[f32], paths: &[f32]) {
+        self.embedding = highest(self.embedding, embedding);
+        self.classifier = highest(self.classifier, classifier);
+        self.lexical = highest(self.lexical, lexical);
+        self.path = highest(self.path, paths);
+    }
+}
+
+fn highest(so_far: f32, scores: &[f32]) -> f32 {
+    scores.iter().copied().fold(so_far, f32::max)
 }
 
 /// What some views say of a text.

@@ -11,6 +11,7 @@
 
 mod candidates;
 mod descriptor;
+mod label_changes;
 mod votes;
 
 pub(crate) use candidates::with_ones;

@@ -47,6 +47,14 @@ impl Votes {
         &self.labels
     }
 
+    /// The same points with these labels.
+    ///
+    /// # Panics
+    /// If there is not a row of labels for every point.
+    pub fn with_labels(self, labels: Csr) -> Self {
+        Self::new(self.index, self.vectors, labels)
+    }
+
     /// The points' vectors.
     pub fn vectors(&self) -> &VectorMatrix {
         &self.vectors

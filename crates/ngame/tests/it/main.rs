@@ -7,6 +7,7 @@ mod encoder_folders; // Encoders loaded, refused, saved.
 mod encoder_vectors; // Our vectors against those of PyTorch and sentence-transformers.
 mod folders; // Data sets as the tests need them, written to a temporary folder.
 mod golden_metrics; // Our metrics against pyxclib's.
+mod labels; // Labels that come and go.
 mod readers; // Every format, read back.
 mod search_logs; // Logs of A/B tests, read back and measured.
 mod tidy; // The rules of the house.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// The library's modules in the order data flows; a module uses only those before it.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 24] = [
     "error",
     "progress",
     "atomic_file",
@@ -26,6 +26,8 @@ const ORDER: [&str; 22] = [
     "model",
     "prediction",
     "evaluation",
+    "error_analysis",
+    "theory",
     "training",
 ];
 

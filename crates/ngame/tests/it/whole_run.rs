@@ -16,14 +16,14 @@ use ngame::training::{
 };
 use ngame::views::View;
 
-fn sample() -> Dataset {
+pub(crate) fn sample() -> Dataset {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/debian-small");
     let options = ReadOptions { text: TextChoice::Title, ..Default::default() };
     Dataset::read(&folder, &options, &Silent).unwrap()
 }
 
 /// A small run, saved after every step, with some settings on top.
-fn run(
+pub(crate) fn run(
     dataset: &Dataset,
     settings: &[&str],
     model: &Path,
@@ -48,7 +48,7 @@ fn run(
 }
 
 /// The files of a folder, by their paths in it.
-fn files(folder: &Path) -> Vec<String> {
+pub(crate) fn files(folder: &Path) -> Vec<String> {
     fn list(folder: &Path, prefix: &str, names: &mut Vec<String>) {
         for entry in fs::read_dir(folder.join(prefix)).unwrap() {
             let entry = entry.unwrap();

@@ -1,0 +1,178 @@
+//! Labels that come and go after training: words of a text stand in for weights that nobody trained.
+
+use std::ops::Range;
+
+use super::lexical::{Lexical, LexicalQuery};
+use super::postings::{LexicalRoom, Postings};
+use super::sparse::SparseRows;
+use crate::data::Texts;
+
+/// The most labels that are looked at to see what texts weigh.
+const MOST_LOOKED_AT: usize = 1_000;
+
+impl Lexical {
+    /// The best `k` of the labels in a range, as if there were no others.
+    pub fn search_among(
+        &self,
+        query: &LexicalQuery,
+        labels: Range<u32>,
+        k: usize,
+        room: &mut LexicalRoom,
+    ) -> Vec<(u32, f32)> {
+        let skip = |label| !labels.contains(&label);
+        self.postings.search(&query.vector, &self.biases, skip, k, room)
+    }
+
+    /// The same view with more labels behind the ones it has, known by their texts alone. Their words
+    /// weigh what the words of `like` do, which are labels with their texts: a new label's score for
+    /// its own text is the median of theirs for their own texts, and its bias the median of theirs. Each
+    /// joins the cluster that its text speaks for most.
+    ///
+    /// # Panics
+    /// If a label of `like` is none.
+    pub fn with_labels(mut self, texts: &Texts, like: &[(u32, &str)]) -> Self {
+        let step = like.len().div_ceil(MOST_LOOKED_AT).max(1);
+        let some = || like.iter().step_by(step);
+        let bias = median(some().map(|&(label, _)| self.biases[label as usize]).collect());
+        let strengths = some().filter_map(|&(label, text)| {
+            let query = self.query(text);
+            let mut score = [0.0];
+            self.postings.sums(&query.vector, &[label], &mut score);
+            (!query.vector.is_empty()).then_some(score[0])
+        });
+        let strength = median(strengths.collect()).unwrap_or(0.0).max(0.0);
+        let mut rows = SparseRows::new();
+        let mut homes = Vec::new();
+        for text in texts.iter() {
+            let mut words = self.query(text).vector;
+            homes.push(self.clusters.home(&words));
+            words.iter_mut().for_each(|(_, weight)| *weight *= strength);
+            rows.push(&words);
+        }
+        self.clusters.tree = self.clusters.tree.with_labels(&homes);
+        let first = self.biases.len() as u32;
+        let new = Postings::new(&rows, self.features.len());
+        self.postings = self.postings.followed_by(&new, first);
+        // Without a label to look at, one of which nothing is known: -1 is what every no is met by.
+        self.biases.resize(self.biases.len() + texts.len(), bias.unwrap_or(-1.0));
+        self
+    }
+
+    /// The same view of some of its labels, which ascend; they are numbered anew from 0.
+    ///
+    /// # Panics
+    /// If there is no such label.
+    pub fn select(mut self, labels: &[u32]) -> Self {
+        let mut number = vec![None; self.biases.len()];
+        for (new, &old) in labels.iter().enumerate() {
+            number[old as usize] = Some(new as u32);
+        }
+        self.postings = self.postings.renumbered(&number);
+        self.clusters.tree = self.clusters.tree.select(labels);
+        self.biases = labels.iter().map(|&label| self.biases[label as usize]).collect();
+        self
+    }
+}
+
+impl Postings {
+    /// These labels and, numbered from `first`, those of others, which are all behind them.
+    fn followed_by(&self, others: &Self, first: u32) -> Self {
+        let mut all = Self::of_no_feature();
+        for feature in 0..self.offsets.len() as u32 - 1 {
+            for (postings, shift) in [(self, 0), (others, first)] {
+                let (labels, weights) = postings.of(feature);
+                all.labels.extend(labels.iter().map(|label| label + shift));
+                all.weights.extend(weights);
+            }
+            all.offsets.push(all.labels.len() as u64);
+        }
+        all
+    }
+
+    /// The labels that have a new number, under it; the others are gone.
+    fn renumbered(&self, number: &[Option<u32>]) -> Self {
+        let mut all = Self::of_no_feature();
+        for feature in 0..self.offsets.len() as u32 - 1 {
+            let (labels, weights) = self.of(feature);
+            for (&label, &weight) in labels.iter().zip(weights) {
+                if let Some(label) = number[label as usize] {
+                    all.labels.push(label);
+                    all.weights.push(weight);
+                }
+            }
+            all.offsets.push(all.labels.len() as u64);
+        }
+        all
+    }
+
+    fn of_no_feature() -> Self {
+        Self { offsets: vec![0], labels: Vec::new(), weights: Vec::new() }
+    }
+}
+
+/// The middle of some numbers, the lower one of two.
+fn median(mut numbers: Vec<f32>) -> Option<f32> {
+    numbers.sort_unstable_by(f32::total_cmp);
+    numbers.get(numbers.len().checked_sub(1)? / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Csr;
+    use crate::lexical::LexicalOptions;
+    use crate::progress::Silent;
+
+    const LABELS: [&str; 4] = ["red apple", "yellow banana", "green pear", "blue plum"];
+
+    fn trained() -> Lexical {
+        let points: Texts = (0..40).map(|n| format!("one {} more", LABELS[n % 3])).collect();
+        let truth = Csr::from_pairs(40, 4, (0..40).map(|n| (n, n % 3)).collect());
+        let labels: Texts = LABELS.into_iter().chain([]).collect();
+        let options = LexicalOptions { least_texts: 1, cluster_size: 1, ..Default::default() };
+        Lexical::train(&points, &truth, &labels, None, &options, &Silent).unwrap()
+    }
+
+    fn search(lexical: &Lexical, text: &str, labels: Range<u32>) -> Vec<(u32, f32)> {
+        lexical.search_among(&lexical.query(text), labels, 9, &mut LexicalRoom::default())
+    }
+
+    #[test]
+    fn new_labels_are_found_by_their_words_and_change_no_other_score() {
+        let texts = ["red and yellow", "unheard of", "blue pear", "one more"];
+        let before: Vec<_> = texts.map(|text| search(&trained(), text, 0..4)).into();
+        let new: Texts = ["blue pear", "something else"].into_iter().collect();
+        let longer = trained().with_labels(&new, &[(3, LABELS[3])]);
+        assert_eq!(longer.n_labels(), 6);
+        Lexical::from_parts(longer.parts()).unwrap();
+        let clusters = |query, labels: &[u32]| longer.cluster_scores(&longer.query(query), labels);
+        assert_eq!(clusters("blue pear", &[4]), clusters("blue pear", &[2]), "with the green pear");
+        for (text, before) in texts.iter().zip(before) {
+            assert_eq!(search(&longer, text, 0..4), before, "{text}");
+        }
+        let own = search(&longer, "blue pear", 4..6);
+        // It scores for its text what the unseen label does for its own.
+        let unseen = search(&longer, LABELS[3], 3..4);
+        assert_eq!((own.len(), own[0].0), (1, 4));
+        assert!((own[0].1 - unseen[0].1).abs() < 0.02, "{own:?} {unseen:?}");
+        // Nothing to go by is nothing said.
+        let silent = trained().with_labels(&new, &[]);
+        assert!(search(&silent, "blue pear", 4..6).iter().all(|&(_, score)| score == -1.0));
+    }
+
+    #[test]
+    fn labels_that_go_take_their_words_along() {
+        let all = trained();
+        let before = search(&all, "green pear and red apple", 0..4);
+        let fewer = trained().select(&[0, 2, 3]);
+        assert_eq!(fewer.n_labels(), 3);
+        let clusters = |view: &Lexical, label| view.cluster_scores(&view.query("pear"), &[label]);
+        assert_eq!(clusters(&fewer, 1), clusters(&all, 2));
+        let number = |label: u32| [Some(0), None, Some(1), Some(2)][label as usize];
+        let expected: Vec<(u32, f32)> =
+            before.into_iter().filter_map(|(label, score)| Some((number(label)?, score))).collect();
+        assert_eq!(search(&fewer, "green pear and red apple", 0..3), expected);
+        assert!(fewer.n_weights() < all.n_weights());
+        Lexical::from_parts(fewer.parts()).unwrap();
+    }
+}
