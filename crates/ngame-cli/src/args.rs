@@ -4,7 +4,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    check, completions, demo, embed, evaluate, inspect, metrics, online_metrics, predict, train,
+    check, completions, demo, embed, evaluate, inspect, metrics, online_metrics, predict, serve,
+    train,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -38,6 +39,7 @@ enum Command {
     Predict(predict::Args),
     Evaluate(evaluate::Args),
     Inspect(inspect::Args),
+    Serve(serve::Args),
     Embed(embed::Args),
     Metrics(metrics::Args),
     OnlineMetrics(online_metrics::Args),
@@ -54,6 +56,7 @@ impl Args {
             Command::Predict(args) => predict::run(&args),
             Command::Evaluate(args) => evaluate::run(&args),
             Command::Inspect(args) => inspect::run(&args),
+            Command::Serve(args) => serve::run(&args),
             Command::Embed(args) => embed::run(&args),
             Command::Metrics(args) => metrics::run(&args),
             Command::OnlineMetrics(args) => online_metrics::run(&args),

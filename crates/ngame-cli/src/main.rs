@@ -13,6 +13,7 @@ mod metrics;
 mod online_metrics;
 mod predict;
 mod progress;
+mod serve;
 mod terminal;
 mod texts_in;
 mod train;
