@@ -3,7 +3,7 @@
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::problem::Problem;
 use crate::settings::{Limits, MOST_CHARACTERS, MOST_TEXTS};
@@ -31,6 +31,13 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
         Ok(Err(_)) => return Err(Problem::not_json("the body broke off")),
         Err(_) => return Err(Problem::too_slow()),
     };
+    // Lists would be taken for objects whose fields have lost their names.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(match serde_json::from_slice::<IgnoredAny>(&bytes) {
+            Ok(_) => Problem::invalid("the body: expected an object, found something else"),
+            Err(error) => Problem::not_json(error.to_string()),
+        });
+    }
     serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => Problem::invalid(error.to_string()),
         _ => Problem::not_json(error.to_string()),

@@ -83,6 +83,7 @@ fn fit(text: &str, query: &str, words: &[&str], lower: &mut String) -> Option<Fi
         return None;
     }
     Some(match () {
+        () if query.is_empty() => Fit::Contains,
         () if lower == query => Fit::Same,
         () if lower.starts_with(query) => Fit::Begins,
         () if words.iter().all(|word| begins_a_word(lower, word)) => Fit::BeginsWords,

@@ -16,6 +16,9 @@ use crate::settings::{ServeError, Settings};
 /// Threads that read requests and write answers; computing has its own.
 const IO_THREADS: usize = 2;
 
+/// How the names of threads begin that may hold a user's text.
+const OUR_THREADS: [&str; 3] = ["serves", "answers", "computes"];
+
 /// How often folders are looked at for a new model.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
@@ -116,10 +119,17 @@ impl Server {
     }
 }
 
-/// A panic says what it was about, which may be a user's text: the log gets the place only.
+/// A panic says what it was about, which may be a user's text: of our own threads, the log gets the
+/// place only.
 fn keep_panics_quiet(log: &Arc<Log>) {
     let log = Arc::clone(log);
+    let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
+        let thread = std::thread::current();
+        let is_ours = |name: &str| OUR_THREADS.iter().any(|ours| name.starts_with(ours));
+        if !thread.name().is_some_and(is_ours) {
+            return before(panic);
+        }
         let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line()));
         log.error("a bug", &[("place", place.into())]);
     }));

@@ -117,8 +117,8 @@ impl Client {
             }
         }
         let head = head.to_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-        let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+        let mut body = vec![0; length.map_or(0, |length| length.trim().parse().unwrap())];
         self.stream.read_exact(&mut body)?;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
         Ok(Reply { status, head, text: String::from_utf8(body).unwrap() })
