@@ -50,10 +50,12 @@ fn main() -> Result<()> {
     let began = Instant::now();
     let seen: Vec<Result<Seen>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..args.connections)
-            .map(|number| scope.spawn({
-                let (args, texts) = (&args, &texts);
-                move || connection(args, texts, number, began)
-            }))
+            .map(|number| {
+                scope.spawn({
+                    let (args, texts) = (&args, &texts);
+                    move || connection(args, texts, number, began)
+                })
+            })
             .collect();
         threads.into_iter().map(|thread| thread.join().expect("a connection panicked")).collect()
     });
@@ -168,6 +170,8 @@ fn ask(stream: &mut BufReader<TcpStream>, path: &str, body: &str) -> Result<u16>
 
 fn quantiles(values: &mut [f32]) -> serde_json::Value {
     values.sort_unstable_by(f32::total_cmp);
-    let at = |share: f64| values.get(((values.len() as f64 * share) as usize).min(values.len().saturating_sub(1)));
+    let at = |share: f64| {
+        values.get(((values.len() as f64 * share) as usize).min(values.len().saturating_sub(1)))
+    };
     json!({ "p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "most": values.last() })
 }

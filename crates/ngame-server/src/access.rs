@@ -60,9 +60,7 @@ pub(crate) fn is_own_name(headers: &HeaderMap) -> bool {
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
     let name = name.trim_end_matches('.').to_ascii_lowercase();
-    name == "localhost"
-        || name.ends_with(".localhost")
-        || name.parse::<std::net::IpAddr>().is_ok()
+    name == "localhost" || name.ends_with(".localhost") || name.parse::<std::net::IpAddr>().is_ok()
 }
 
 /// What a browser is told that asks whether pages of another origin may ask us.
@@ -134,7 +132,9 @@ mod tests {
         for ours in ["127.0.0.1:8080", "localhost", "LOCALHOST:1", "[::1]:80", "a.localhost:2"] {
             assert!(own(ours), "{ours}");
         }
-        for other in ["example.org", "example.org:8080", "localhost.example.org", "127.0.0.1.nip.io"] {
+        for other in
+            ["example.org", "example.org:8080", "localhost.example.org", "127.0.0.1.nip.io"]
+        {
             assert!(!own(other), "{other}");
         }
         assert!(is_own_name(&HeaderMap::new()));

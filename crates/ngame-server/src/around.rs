@@ -57,7 +57,9 @@ pub(crate) async fn every_request(
     }
     let milliseconds = took.as_secs_f64() * 1e3;
     protect(headers);
-    for (name, value) in [(REQUEST_ID, id.clone()), (SERVER_TIMING, format!("all;dur={milliseconds:.2}"))] {
+    for (name, value) in
+        [(REQUEST_ID, id.clone()), (SERVER_TIMING, format!("all;dur={milliseconds:.2}"))]
+    {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }

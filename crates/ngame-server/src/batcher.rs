@@ -195,7 +195,8 @@ fn answer(jobs: &[Job]) -> ngame::Result<Vec<Answer>> {
         }
         Work::Predict { .. } => predict(jobs),
         Work::Embed => {
-            let vectors = predictor.embedder().embed_texts(&joined(jobs), VectorType::F32, &Silent)?;
+            let vectors =
+                predictor.embedder().embed_texts(&joined(jobs), VectorType::F32, &Silent)?;
             let mut rows = (0..vectors.n_rows()).map(|row| {
                 let mut vector = vec![0.0; vectors.dim()];
                 vectors.row(row).copy_to(&mut vector);

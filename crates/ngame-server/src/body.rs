@@ -31,14 +31,16 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
         Ok(Err(_)) => return Err(Problem::not_json("the body broke off")),
         Err(_) => return Err(Problem::too_slow()),
     };
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|error| Problem::not_json(format!("the body: not UTF-8, {error}")))?;
     // Lists would be taken for objects whose fields have lost their names.
-    if bytes.trim_ascii_start().first() != Some(&b'{') {
-        return Err(match serde_json::from_slice::<IgnoredAny>(&bytes) {
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err(match serde_json::from_str::<IgnoredAny>(text) {
             Ok(_) => Problem::invalid("the body: expected an object, found something else"),
             Err(error) => Problem::not_json(error.to_string()),
         });
     }
-    serde_json::from_slice(&bytes).map_err(|error| match error.classify() {
+    serde_json::from_str(text).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => Problem::invalid(error.to_string()),
         _ => Problem::not_json(error.to_string()),
     })
@@ -60,7 +62,8 @@ pub(crate) fn check_texts(texts: &[String]) -> Result<(), Problem> {
             "texts: expected 1 to {MOST_TEXTS} of them, found {found}"
         )));
     }
-    let long = |text: &String| text.len() > MOST_CHARACTERS && text.chars().count() > MOST_CHARACTERS;
+    let long =
+        |text: &String| text.len() > MOST_CHARACTERS && text.chars().count() > MOST_CHARACTERS;
     match texts.iter().position(long) {
         Some(at) => Err(Problem::invalid(format!(
             "texts[{at}]: expected at most {MOST_CHARACTERS} characters, found more"

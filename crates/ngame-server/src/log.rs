@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_line_stays_a_line() {
-        let fields = [("route", "/v1/predict".into()), ("said", "two\nlines".into()), ("n", 3.into())];
+        let fields =
+            [("route", "/v1/predict".into()), ("said", "two\nlines".into()), ("n", 3.into())];
         let text = text_line("T", Level::Warning, "event", &fields);
         assert_eq!(text, "T warning event route=/v1/predict said=\"two\\nlines\" n=3\n");
         let json = json_line("T", Level::Error, "event", &fields);

@@ -122,7 +122,12 @@ impl Measurements {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         for (name, kind, help, value) in [
             ("ngame_queue_texts", "gauge", "Texts that wait.", gauges.waiting as u64),
-            ("ngame_queue_limit", "gauge", "The most texts that may wait.", gauges.max_queue as u64),
+            (
+                "ngame_queue_limit",
+                "gauge",
+                "The most texts that may wait.",
+                gauges.max_queue as u64,
+            ),
             ("ngame_connections", "gauge", "Open connections.", read(&self.connections)),
             (
                 "ngame_abandoned_total",

@@ -29,7 +29,12 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn new(status: StatusCode, title: &'static str, detail: impl Into<String>, to_do: &str) -> Self {
+    fn new(
+        status: StatusCode,
+        title: &'static str,
+        detail: impl Into<String>,
+        to_do: &str,
+    ) -> Self {
         let kind = title.to_lowercase().replace(' ', "-");
         Self {
             kind: format!("about:ngame/{kind}"),

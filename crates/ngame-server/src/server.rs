@@ -95,13 +95,13 @@ impl Server {
         keep_panics_quiet(&service.log);
         let served = Arc::clone(&service);
         runtime.block_on(async move {
-            let listener =
-                tokio::net::TcpListener::from_std(listener).map_err(failed("listen"))?;
+            let listener = tokio::net::TcpListener::from_std(listener).map_err(failed("listen"))?;
             let signals = Signals::new().map_err(failed("listen for signals"))?;
             let models: Vec<_> = service.models.places().iter().map(|p| p.name.clone()).collect();
             let fields = [("address", address.to_string().into()), ("models", json!(models))];
             service.log.info("listening", &fields);
-            let watching = tokio::spawn(watch(Arc::clone(&service), control.reload, signals.hangup));
+            let watching =
+                tokio::spawn(watch(Arc::clone(&service), control.reload, signals.hangup));
             let stop = async {
                 tokio::select! {
                     () = control.stop.notified() => {}

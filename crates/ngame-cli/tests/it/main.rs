@@ -10,5 +10,6 @@ mod embed; // ngame embed
 mod metrics; // ngame metrics
 mod model; // A model's life.
 mod online_metrics; // ngame online-metrics
+mod serve; // ngame serve
 mod shell;
 mod train; // ngame train // Help, completions, manual pages, exit codes, pipes.

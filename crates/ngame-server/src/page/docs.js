@@ -79,7 +79,11 @@ function route(path, method, operation) {
     problems.length ? element("details", {}, element("summary", {}, "Problems"), element("table", {}, element("tbody", {}, ...problems))) : undefined);
 }
 
-const routes = Object.entries(api.paths).flatMap(([path, methods]) =>
+// What people come for first, then what operators need.
+const FIRST = ["/v1/predict", "/v1/embed", "/v1/models", "/v1/models/{name}", "/v1/models/{name}/labels"];
+const place = ([path]) => (FIRST.includes(path) ? FIRST.indexOf(path) : FIRST.length);
+
+const routes = Object.entries(api.paths).sort((a, b) => place(a) - place(b)).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => route(path, method, operation)));
 byId("routes").replaceChildren(...routes);
 byId("routes").setAttribute("aria-busy", "false");

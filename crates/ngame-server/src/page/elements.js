@@ -27,6 +27,9 @@ export function percent(share, digits = 1) {
   return `${(100 * share).toFixed(digits)} %`;
 }
 
+/** A number with a minus sign as print has it. */
+export const signed = (number) => number.toFixed(3).replace("-", "−");
+
 /** Bytes in the unit people would say. */
 export function bytes(number) {
   const units = ["KiB", "MiB", "GiB", "TiB"];

@@ -1,6 +1,6 @@
 // The page: a text, its labels, and why.
 import { showCard } from "./card.js";
-import { byId, copy, count, counted, debounced, element, percent } from "./elements.js";
+import { byId, copy, count, counted, debounced, element, percent, signed } from "./elements.js";
 import { Problem, ask, token } from "./server.js";
 
 const TYPING_PAUSE = 180;
@@ -44,7 +44,7 @@ async function predict() {
 
 function clear() {
   state.last = undefined;
-  byId("labels").replaceChildren();
+  byId("labels").replaceChildren(element("li", { class: "none" }, "Labels will be here, the likeliest first."));
   byId("status").textContent = "";
   byId("copies").hidden = true;
   say();
@@ -105,19 +105,19 @@ async function explain(body) {
 }
 
 const VIEWS = [
-  ["embedding", "Text and label are alike", "cosine of their vectors"],
-  ["classifier", "The label’s classifier", "what it learnt of the label from training texts"],
-  ["lexical", "The text’s words", "what single words say for the label"],
+  ["embedding", "Text and label are alike", "cosine of both, from −1 to 1"],
+  ["classifier", "The label’s classifier", "what training texts taught; higher is likelier"],
+  ["lexical", "The text’s words", "what single words speak for; higher is likelier"],
 ];
 
 function whyContent(label, why) {
   if (!why) return [element("p", { class: "hint" }, "The model has changed since. Ask again.")];
   const views = VIEWS.filter(([view]) => why[view] !== undefined).map(([view, name, meaning]) =>
     element("tr", {},
-      element("th", { scope: "row", title: meaning }, name),
-      element("td", { class: "number" }, why[view].toFixed(3))));
+      element("th", { scope: "row" }, name, element("span", { class: "hint" }, meaning)),
+      element("td", { class: "number" }, signed(why[view]))));
   views.push(element("tr", {},
-    element("th", { scope: "row", title: "how often it was seen" }, "Training texts with it"),
+    element("th", { scope: "row" }, "Training texts with it", element("span", { class: "hint" }, "rare labels have few")),
     element("td", { class: "number" }, count(why.frequency))));
   const near = why.nearest.map((one) => element("li", {},
     element("span", { class: "near" }, one.text),
@@ -165,7 +165,7 @@ async function search() {
   lastSearch += 1;
   const mine = lastSearch;
   const query = byId("query").value.trim();
-  const path = `/v1/models/${encodeURIComponent(state.model)}/labels?limit=12&q=${encodeURIComponent(query)}`;
+  const path = `/v1/models/${encodeURIComponent(state.model)}/labels?limit=${query ? 20 : 8}&q=${encodeURIComponent(query)}`;
   try {
     const { answer } = await ask(path);
     if (mine !== lastSearch) return;

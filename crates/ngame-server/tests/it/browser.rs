@@ -99,6 +99,8 @@ fn people_ask_look_and_search() {
     for part in [".tiles div", ".results tbody tr", ".filled", ".line-1", ".line-2"] {
         browser.wait_for(&format!("document.querySelector('#card {part}')"));
     }
+    browser.script("document.getElementById('card').scrollIntoView({ behavior: 'instant' })");
+    browser.screenshot("6-card");
     no_errors(&browser);
     running.stop();
 }
@@ -130,7 +132,8 @@ fn what_is_copied_works() {
 fn everything_can_be_done_with_the_keyboard() {
     let Some((running, browser)) = opened(settings()) else { return };
     ready(&browser);
-    let focus = || browser.script("return document.activeElement.id || document.activeElement.tagName");
+    let focus =
+        || browser.script("return document.activeElement.id || document.activeElement.tagName");
     browser.script("document.getElementById('text').focus()");
     let keys: Vec<String> = "mail client".chars().map(String::from).collect();
     browser.press(&keys.iter().map(String::as_str).collect::<Vec<_>>());

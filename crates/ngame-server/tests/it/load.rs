@@ -93,7 +93,8 @@ fn many_at_once_are_all_answered_or_told() {
             })
         })
         .collect();
-    let counts: Vec<(u32, u32)> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let counts: Vec<(u32, u32)> =
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     let answered: u32 = counts.iter().map(|(answered, _)| answered).sum();
     let refused: u32 = counts.iter().map(|(_, refused)| refused).sum();
     assert_eq!(answered + refused, clients * each);

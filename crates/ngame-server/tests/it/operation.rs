@@ -86,7 +86,8 @@ fn models_are_replaced_under_load_and_bad_ones_are_not_taken() {
     let own = folder.path().join("own");
     copy(&model(), &own);
     let running = serve(&own);
-    let ask = || running.client().post("/v1/predict", r#"{"texts":["photo viewer"]}"#).unwrap().text;
+    let ask =
+        || running.client().post("/v1/predict", r#"{"texts":["photo viewer"]}"#).unwrap().text;
     let before = ask();
     let load = Load::start(&running, 4);
     for round in 1..=3 {

@@ -38,7 +38,11 @@ async fn bodies_that_are_not_what_they_should_be() {
         (json!({ "texts": ["a"], "top": 101 }).to_string(), 422, "top: expected 1 to 100"),
         (json!({ "texts": ["a"], "top": -1 }).to_string(), 422, "invalid value"),
         (json!({ "texts": ["a"], "top": "5" }).to_string(), 422, "invalid type"),
-        (json!({ "texts": ["a"], "threshold": 1.5 }).to_string(), 422, "threshold: expected 0 to 1"),
+        (
+            json!({ "texts": ["a"], "threshold": 1.5 }).to_string(),
+            422,
+            "threshold: expected 0 to 1",
+        ),
         (json!({ "texts": ["a"], "threshold": null }).to_string(), 422, "invalid type"),
         (json!({ "texts": ["a"], "explain": "yes" }).to_string(), 422, "expected a boolean"),
         (json!({ "texts": ["a"], "exclude": ["?"] }).to_string(), 404, "exclude[0]"),
@@ -82,7 +86,10 @@ async fn bodies_of_the_wrong_kind_or_size() {
     send(&[("content-type", "text/plain")], body()).await.problem(415);
     send(&[("content-type", "application/x-www-form-urlencoded")], body()).await.problem(415);
     send(&[json, ("content-encoding", "gzip")], body()).await.problem(415);
-    assert_eq!(send(&[("content-type", "Application/JSON; charset=utf-8")], body()).await.status, 200);
+    assert_eq!(
+        send(&[("content-type", "Application/JSON; charset=utf-8")], body()).await.status,
+        200
+    );
     send(&[json], vec![b' '; (2 << 20) + 1]).await.problem(413);
     send(&[json, ("content-length", "99999999999")], body()).await.problem(413);
 }
@@ -137,7 +144,8 @@ async fn without_the_token_nothing_is_told() {
         }
         router.send(request.body(Body::empty()).unwrap()).await
     };
-    for path in ["/v1/models", "/v1/models/titles", "/v1/models/titles/labels", "/metrics", "/v1/predict"]
+    for path in
+        ["/v1/models", "/v1/models/titles", "/v1/models/titles/labels", "/metrics", "/v1/predict"]
     {
         for token in [None, Some("wrong"), Some("correct-horse-batter"), Some("")] {
             let answer = get(path, token).await;

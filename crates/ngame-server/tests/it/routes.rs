@@ -61,7 +61,8 @@ async fn excluded_labels_do_not_come() {
     let router = router();
     let before = router.post("/v1/predict", r#"{"texts":["photo viewer"]}"#).await.json();
     let ids: Vec<&Value> = labels(&before, 0).iter().map(|label| &label["id"]).collect();
-    let body = json!({ "texts": ["photo viewer"], "exclude": [ids[0], ids[2], ids[0]] }).to_string();
+    let body =
+        json!({ "texts": ["photo viewer"], "exclude": [ids[0], ids[2], ids[0]] }).to_string();
     let after = router.post("/v1/predict", body).await.json();
     let left: Vec<&Value> = labels(&after, 0).iter().map(|label| &label["id"]).collect();
     assert_eq!(left.len(), 5);
@@ -215,7 +216,8 @@ async fn requests_have_ids_and_times() {
     assert_eq!(one.header("x-request-id").len(), 16);
     assert_ne!(one.header("x-request-id"), other.header("x-request-id"));
     assert!(one.header("server-timing").starts_with("all;dur="));
-    for (given, kept) in [("my-id_1.2", true), ("with space", false), (&"x".repeat(65)[..], false)] {
+    for (given, kept) in [("my-id_1.2", true), ("with space", false), (&"x".repeat(65)[..], false)]
+    {
         let request = Request::get("/healthz").header("x-request-id", given);
         let answer = router.send(request.body(Body::empty()).unwrap()).await;
         assert_eq!(answer.header("x-request-id") == given, kept, "{given}");

@@ -161,7 +161,10 @@ fn half_closed_connections_are_taken_to_be_gone() {
     // The connection ends without an answer, and what was asked on it is dropped.
     assert!(half.is_closed());
     // In the middle of a head and of a body, too.
-    for part in ["GET /healthz HT", "POST /v1/predict HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{"] {
+    for part in [
+        "GET /healthz HT",
+        "POST /v1/predict HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{",
+    ] {
         let mut client = running.client();
         client.write(part.as_bytes()).unwrap();
         client.stream().shutdown(Shutdown::Write).unwrap();

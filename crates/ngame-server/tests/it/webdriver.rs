@@ -39,8 +39,12 @@ impl Browser {
         // Whatever else it says must not fill the pipe.
         std::thread::spawn(move || lines.for_each(drop));
         let mut browser = Self { driver, port: port.unwrap(), session: String::new() };
-        let arguments =
-            ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,1000"];
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--window-size=1280,1000",
+        ];
         let capabilities = json!({ "capabilities": { "alwaysMatch": {
             "goog:chromeOptions": { "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL" },
