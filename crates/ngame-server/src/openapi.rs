@@ -103,7 +103,7 @@ fn operations() -> [Operation; 9] {
             description: "Labels whose text or id holds all words, whole or in part.",
             query: Some(of::<LabelQuery>),
             answer: Some(of::<LabelList>),
-            problems: LOOK_PROBLEMS,
+            problems: &[400, 401, 404, 421, 422, 503],
             ..look
         },
         Operation {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ngame::data::Texts;
+use tokio::sync::Semaphore;
 
 use crate::batcher::{Answer, Batcher, Failure, Work};
 use crate::log::Log;
@@ -18,6 +19,9 @@ use crate::settings::{ServeError, Settings};
 /// processors, another fills the gaps.
 const MOST_WORKERS: usize = 4;
 
+/// Searches of labels that run or wait at once.
+const MOST_SEARCHES: usize = 32;
+
 /// Models, queue, log and settings: what a request is answered with.
 #[derive(Debug)]
 pub struct Service {
@@ -26,6 +30,8 @@ pub struct Service {
     pub(crate) batcher: Batcher,
     pub(crate) measurements: Arc<Measurements>,
     pub(crate) log: Arc<Log>,
+    /// Room for searches of labels, which have threads of their own.
+    pub(crate) searches: Arc<Semaphore>,
     stopping: AtomicBool,
     request_ids: RequestIds,
 }
@@ -64,6 +70,7 @@ impl Service {
             batcher,
             measurements,
             log,
+            searches: Arc::new(Semaphore::new(MOST_SEARCHES)),
             stopping: AtomicBool::new(false),
             request_ids: RequestIds::default(),
         }))

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// Texts whose labels are wanted.
@@ -14,7 +15,7 @@ pub struct PredictRequest {
     #[schemars(length(min = 1, max = 128), inner(length(max = 20_000)))]
     pub texts: Vec<String>,
     /// The most labels a text is given.
-    #[serde(default = "default_top")]
+    #[serde(default = "default_top", deserialize_with = "whole_number")]
     #[schemars(range(min = 1, max = 100))]
     pub top: usize,
     /// Only labels that are right with at least this probability.
@@ -35,6 +36,16 @@ pub struct PredictRequest {
 
 fn default_top() -> usize {
     5
+}
+
+/// A number without a fraction. In JSON, 5.0 is one too.
+fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let number = f64::deserialize(deserializer)?;
+    let whole = number as usize;
+    if whole as f64 == number {
+        return Ok(whole);
+    }
+    Err(Error::invalid_value(Unexpected::Float(number), &"a whole number"))
 }
 
 /// The labels of every text, in the order of the texts.

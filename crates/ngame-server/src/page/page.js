@@ -174,7 +174,7 @@ async function search() {
       ? counted(all, "label") + (all > labels.length ? `, the best ${labels.length} shown` : "")
       : "The most frequent";
     byId("found").replaceChildren(...labels.map((label) => element("li", {},
-      element("span", { class: "name" }, label.text || label.id,
+      element("span", { class: "name" }, element("span", { title: label.text }, label.text || label.id),
         label.text && label.text !== label.id ? element("code", {}, label.id) : undefined),
       element("span", { class: "number", title: "training texts that have it" }, count(label.frequency)))));
   } catch (error) {

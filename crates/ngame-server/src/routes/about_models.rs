@@ -48,8 +48,11 @@ pub(super) async fn labels(
         return Err(Problem::invalid(detail));
     }
     let model = service.model(Some(&name))?.current();
+    let room = Arc::clone(&service.searches).try_acquire_owned().map_err(|_| Problem::busy())?;
     // Looking through a million labels takes long enough to hold up others on this thread.
     let found = tokio::task::spawn_blocking(move || {
+        // Held here: a client that is gone does not end the search.
+        let _room = room;
         let (labels, counts) = (model.labels(), model.counts());
         let (found, n_matches) = LabelSearch::with_words(labels, counts, &q, limit);
         let named = found.into_iter().map(|label| FoundLabel {

@@ -36,6 +36,7 @@ async fn bodies_that_are_not_what_they_should_be() {
         (json!({ "texts": ["a"], "tpo": 5 }).to_string(), 422, "unknown field `tpo`"),
         (json!({ "texts": ["a"], "top": 0 }).to_string(), 422, "top: expected 1 to 100"),
         (json!({ "texts": ["a"], "top": 101 }).to_string(), 422, "top: expected 1 to 100"),
+        (json!({ "texts": ["a"], "top": 2.5 }).to_string(), 422, "a whole number"),
         (json!({ "texts": ["a"], "top": -1 }).to_string(), 422, "invalid value"),
         (json!({ "texts": ["a"], "top": "5" }).to_string(), 422, "invalid type"),
         (

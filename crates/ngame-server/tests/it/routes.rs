@@ -42,6 +42,8 @@ async fn texts_are_answered_in_their_order() {
 async fn five_labels_come_if_nobody_says_how_many() {
     let answer = router().post("/v1/predict", r#"{"texts":["mail"]}"#).await.json();
     assert_eq!(labels(&answer, 0).len(), 5);
+    let answer = router().post("/v1/predict", r#"{"texts":["mail"],"top":7.0}"#).await.json();
+    assert_eq!(labels(&answer, 0).len(), 7);
 }
 
 #[tokio::test]
