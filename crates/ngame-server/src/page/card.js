@@ -16,9 +16,9 @@ function tiles(card) {
     ["Pairs of both", data.n_pairs === undefined ? undefined : count(data.n_pairs)],
     ["Encoder", encoder === "bag" ? "bag of words" : encoder],
     ["Vectors of", count(card.dim)],
-    ["Views", card.views.join(", ")],
     ["Fused by", card.method],
     ["On disk", bytes(card.bytes)],
+    ["Views", card.views.join(", ")],
   ];
   const shown = facts.filter(([, value]) => value !== undefined && value !== "");
   return element("dl", { class: "tiles" }, ...shown.map(([name, value]) =>
@@ -82,7 +82,7 @@ function charts(card) {
 
 const WIDTH = 360;
 const HEIGHT = 190;
-const FRAME = { left: 44, right: 14, top: 10, bottom: 30 };
+const FRAME = { left: 44, right: 14, top: 22, bottom: 30 };
 
 /** Recall by how frequent labels are: ten groups with as many training pairs each. */
 function deciles(groups) {
@@ -99,7 +99,7 @@ function deciles(groups) {
     }, element("title", {}, `${groups[at].name}: ${percent(value)}, ${count(groups[at].n_labels)} labels`)),
     element("text", { x: FRAME.left + (at + 0.5) * room, y: HEIGHT - 16, "text-anchor": "middle" }, String(at + 1))));
   const said = values.map((value, at) => `${at + 1}: ${percent(value, 0)}`).join(", ");
-  return figure(`Recall at ${depth}, from frequent to rare labels`,
+  return figure(`Recall at ${depth} by label frequency`,
     `Recall at ${depth} by decile of label frequency. ${said}`,
     [...scale(0, most, y, (v) => percent(v, most < 0.1 ? 1 : 0)), ...bars,
       element("text", { x: FRAME.left, y: HEIGHT - 3 }, "frequent"),

@@ -165,7 +165,7 @@ async function search() {
   lastSearch += 1;
   const mine = lastSearch;
   const query = byId("query").value.trim();
-  const path = `/v1/models/${encodeURIComponent(state.model)}/labels?limit=${query ? 20 : 8}&q=${encodeURIComponent(query)}`;
+  const path = `/v1/models/${encodeURIComponent(state.model)}/labels?limit=${query ? 20 : 6}&q=${encodeURIComponent(query)}`;
   try {
     const { answer } = await ask(path);
     if (mine !== lastSearch) return;

@@ -1,4 +1,4 @@
-//! The page in a real browser. Where there is none, `scripts/get-chromium` brings one.
+//! The page in a real browser, which `make test` installs where it is missing.
 
 use serde_json::json;
 
@@ -9,15 +9,12 @@ use crate::webdriver::{Browser, ENTER, SHIFT, TAB};
 const LABELS: &str = "document.querySelectorAll('#labels details')";
 const STATUS: &str = "document.getElementById('status').textContent";
 
-/// A browser that shows the page of a server; none where no browser is installed.
-fn opened(settings: ngame_server::Settings) -> Option<(Running, Browser)> {
-    let Some(browser) = Browser::start() else {
-        eprintln!("skipped: no chromedriver; scripts/get-chromium installs it");
-        return None;
-    };
+/// A browser that shows the page of a server.
+fn opened(settings: ngame_server::Settings) -> (Running, Browser) {
+    let browser = Browser::start();
     let running = Running::start(settings, no_log());
     browser.open(&format!("http://{}/", running.address));
-    Some((running, browser))
+    (running, browser)
 }
 
 fn ready(browser: &Browser) {
@@ -32,7 +29,7 @@ fn no_errors(browser: &Browser) {
 
 #[test]
 fn people_ask_look_and_search() {
-    let Some((running, browser)) = opened(settings()) else { return };
+    let (running, browser) = opened(settings());
     ready(&browser);
     browser.screenshot("1-opened");
 
@@ -107,7 +104,7 @@ fn people_ask_look_and_search() {
 
 #[test]
 fn what_is_copied_works() {
-    let Some((running, browser)) = opened(settings()) else { return };
+    let (running, browser) = opened(settings());
     ready(&browser);
     browser.script(
         "window.copied = []; \
@@ -130,7 +127,7 @@ fn what_is_copied_works() {
 
 #[test]
 fn everything_can_be_done_with_the_keyboard() {
-    let Some((running, browser)) = opened(settings()) else { return };
+    let (running, browser) = opened(settings());
     ready(&browser);
     let focus =
         || browser.script("return document.activeElement.id || document.activeElement.tagName");
@@ -170,7 +167,7 @@ fn everything_can_be_done_with_the_keyboard() {
 
 #[test]
 fn it_fits_a_phone_and_the_night() {
-    let Some((running, browser)) = opened(settings()) else { return };
+    let (running, browser) = opened(settings());
     browser.developer(
         "Emulation.setDeviceMetricsOverride",
         json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true }),
@@ -210,7 +207,7 @@ fn it_fits_a_phone_and_the_night() {
 fn a_token_is_asked_for_once() {
     let mut settings = settings();
     settings.token = Some(ngame_server::Token::new("correct-horse-battery").unwrap());
-    let Some((running, browser)) = opened(settings) else { return };
+    let (running, browser) = opened(settings);
     browser.wait_for("document.getElementById('token-dialog').open");
     browser.write("#token", "correct-horse-battery");
     browser.press(&[ENTER]);

@@ -127,7 +127,9 @@ fn models_are_replaced_under_load_and_bad_ones_are_not_taken() {
 
 #[test]
 fn what_was_begun_is_answered_before_the_end() {
-    let running = Running::start(settings(), no_log());
+    let mut settings = settings();
+    settings.max_queue = 1_000;
+    let running = Running::start(settings, no_log());
     let address = running.address;
     let mut clients: Vec<_> = (0..3).map(|_| running.client()).collect();
     for client in &mut clients {

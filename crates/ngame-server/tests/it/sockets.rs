@@ -152,7 +152,9 @@ fn read_all(client: &Client, reply: &mut Vec<u8>) -> std::io::Result<usize> {
 
 #[test]
 fn half_closed_connections_are_taken_to_be_gone() {
-    let running = Running::start(settings(), no_log());
+    let mut settings = settings();
+    settings.max_queue = 1_000;
+    let running = Running::start(settings, no_log());
     let mut busy = running.client();
     busy.begin_post("/v1/predict", &heavy()).unwrap();
     let mut half = running.client();

@@ -14,9 +14,12 @@ use ngame_server::{Log, LogFormat, Service, Settings, app};
 use serde_json::Value;
 use tower::ServiceExt;
 
-static MODEL: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().unwrap();
-    train_model(&folder.path().join("model"), "0");
+/// Below the build's own folder: what lies there is never dropped, and the next run clears it away.
+static MODEL: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("served");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    train_model(&folder.join("model"), "0");
     folder
 });
 
@@ -45,7 +48,7 @@ pub(crate) fn train_model(model: &Path, seed: &str) {
 
 /// The folder of the model.
 pub(crate) fn model() -> PathBuf {
-    MODEL.path().join("model")
+    MODEL.join("model")
 }
 
 /// Settings for the model under two names.
@@ -123,7 +126,7 @@ impl Answer {
         for field in ["type", "title", "detail", "to_do"] {
             assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "{problem}");
         }
-        let folder = MODEL.path().to_string_lossy();
+        let folder = MODEL.to_string_lossy();
         assert!(!self.text.contains(&*folder), "no path leaves the server: {}", self.text);
         problem
     }

@@ -22,14 +22,14 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; none where it is not installed.
-    pub(crate) fn start() -> Option<Self> {
+    /// Starts a browser.
+    pub(crate) fn start() -> Self {
         let mut driver = Command::new("chromedriver")
             .args(["--port=0", "--log-level=SEVERE"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .ok()?;
+            .expect("chromedriver is there: scripts/get-chromium installs it");
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port = lines.find_map(|line| {
             let line = line.unwrap();
@@ -51,7 +51,7 @@ impl Browser {
         } } });
         let session = browser.command("POST", "/session", &capabilities);
         browser.session = session["sessionId"].as_str().unwrap().to_owned();
-        Some(browser)
+        browser
     }
 
     fn command(&self, method: &str, path: &str, body: &Value) -> Value {
