@@ -11,7 +11,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PredictRequest {
-    /// The texts, from 1 to 128 of them, each of at most 20,000 characters.
+    /// The texts, each of at most 20,000 characters.
     #[schemars(length(min = 1, max = 128), inner(length(max = 20_000)))]
     pub texts: Vec<String>,
     /// The most labels a text is given.
@@ -107,7 +107,7 @@ pub struct NearText {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EmbedRequest {
-    /// The texts, from 1 to 128 of them, each of at most 20,000 characters.
+    /// The texts, each of at most 20,000 characters.
     #[schemars(length(min = 1, max = 128), inner(length(max = 20_000)))]
     pub texts: Vec<String>,
     /// The model to ask; the first of `/v1/models` if none is named.

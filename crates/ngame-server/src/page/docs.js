@@ -27,14 +27,21 @@ function bounds(schema) {
   return said.join(", ");
 }
 
+/** What is said of a field, in one line. */
+function sentence(...parts) {
+  return parts.filter(Boolean).map((part) => part.replace(/\.$/, "")).join("; ");
+}
+
 function fieldRows(schema, prefix = "", seen = []) {
   const rows = [];
-  for (const [name, field] of Object.entries(schema.properties ?? {})) {
-    const optional = prefix === "" && schema.additionalProperties === false && !(schema.required ?? []).includes(name);
+  const isRequired = ([name]) => (schema.required ?? []).includes(name);
+  const fields = Object.entries(schema.properties ?? {}).sort((a, b) => isRequired(b) - isRequired(a));
+  for (const [name, field] of fields) {
+    const optional = prefix === "" && schema.additionalProperties === false && !isRequired([name]);
     rows.push(element("tr", {},
       element("th", { scope: "row" }, element("code", {}, prefix + name)),
       element("td", {}, typeName(field)),
-      element("td", {}, [field.description, bounds(field), optional ? "may be left out" : ""].filter(Boolean).join(" · "))));
+      element("td", {}, sentence(field.description, bounds(field), optional && field.default === undefined ? "may be left out" : ""))));
     const inner = field.items ?? field;
     const reference = inner.$ref ?? inner.anyOf?.find((one) => one.$ref)?.$ref;
     if (reference && !seen.includes(reference)) {
@@ -65,7 +72,7 @@ function route(path, method, operation) {
   const answer = operation.responses["200"].content["application/json"];
   const parameters = (operation.parameters ?? []).map((one) => element("tr", {},
     element("th", { scope: "row" }, element("code", {}, one.name)), element("td", {}, typeName(one.schema)),
-    element("td", {}, [one.description, bounds(one.schema)].filter(Boolean).join(" · "))));
+    element("td", {}, sentence(one.description, bounds(one.schema)))));
   const problems = Object.entries(operation.responses).filter(([status]) => status !== "200")
     .map(([status, response]) => element("tr", {}, element("th", { scope: "row" }, status), element("td", {}, response.description)));
   return element("section", { id: operation.operationId, "aria-label": operation.summary },
