@@ -8,6 +8,7 @@ signal while the other is asked. The soak asks at full load, with a share of wro
 loaded anew every ten seconds. The table goes to standard output and to bench/results/.
 """
 import argparse
+import atexit
 import datetime
 import json
 import os
@@ -54,6 +55,7 @@ class Service:
         command = [str(word).replace("PORT", str(self.port)) for word in command]
         self.process = subprocess.Popen(command, cwd=BENCH, env=dict(os.environ, **environment),
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        atexit.register(self.process.kill)
         self.address = f"127.0.0.1:{self.port}"
         for _ in range(1_200):
             try:

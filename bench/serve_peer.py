@@ -35,9 +35,8 @@ def array_file(path):
 
 
 def texts(arrays, name, ends):
-    ends = np.frombuffer(arrays[ends], "<u8")
-    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-    return [arrays[name][a:b].decode() for a, b in zip(starts, ends)]
+    ends = np.frombuffer(arrays[ends], "<u8").tolist()
+    return [arrays[name][begin:end].decode() for begin, end in zip([0, *ends], ends)]
 
 
 def graph(vectors):
@@ -58,7 +57,7 @@ label_graph = graph(classifiers)
 has_points = (MODEL / "points.npy").exists()
 if has_points:
     _, point_arrays = array_file(MODEL / "points.bin")
-    offsets = np.frombuffer(point_arrays["label_offsets"], "<u8")
+    offsets = np.frombuffer(point_arrays["label_offsets"], "<u8").tolist()
     point_labels = np.frombuffer(point_arrays["labels"], "<u4")
     point_graph = graph(np.load(MODEL / "points.npy").astype(np.float32))
 encoder = SentenceTransformer(str(MODEL / "encoder"), device="cpu")

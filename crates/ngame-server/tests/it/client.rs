@@ -34,7 +34,7 @@ impl Running {
 
     /// Waits until a measurement is what it should be.
     pub(crate) fn wait_for(&self, name: &str, wanted: impl Fn(u64) -> bool) {
-        for _ in 0..2_000 {
+        for _ in 0..6_000 {
             let metrics = self.client().get("/metrics").text;
             let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
             if line.is_some_and(|number| wanted(number.parse().unwrap())) {
