@@ -28,7 +28,7 @@ BENCH = ROOT / "bench"
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
 PYTHON = BENCH / ".venv" / "bin" / "python"
 PEER_PACKAGES = ["fastapi", "uvicorn", "sentence-transformers", "hnswlib", "torch", "numpy"]
-WORDS = 7  # With the two that every text gets, about ten tokens.
+WORDS = 7  # With the two tokens that every text gets, about ten.
 CONNECTIONS = 32
 OVERLOAD = 4
 
@@ -107,11 +107,12 @@ def peer(model):
 
 
 def make_texts(service, folder):
-    """Texts of seven words from the model's own label texts."""
+    """Texts of seven words from the model's own label texts: plain ones, of a token or two."""
     found = []
     for letter in "abcdefghijklmnopqrstuvwxyz":
         answer = json.loads(service.get(f"/v1/models/m/labels?limit=100&q={letter}"))
-        found += [word for label in answer["labels"] for word in label["text"].split()]
+        words = [word for label in answer["labels"] for word in label["text"].split()]
+        found += [word for word in words if word.isalpha() and len(word) <= 8]
     generator = random.Random(1)
     lines = [" ".join(generator.choice(found) for _ in range(WORDS)) for _ in range(2_000)]
     path = folder / "texts.txt"
