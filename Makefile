@@ -3,10 +3,12 @@
 DATA ?=
 FUZZ_SECONDS ?= 300
 
-.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy bench-predict fuzz
+.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy bench-predict bench-serve soak-serve fuzz
 
-# The encoder tests compare with sentence-transformers on real weights, which are fetched once.
+# The encoder tests compare with sentence-transformers on real weights, which are fetched once; the page is
+# tried in a browser, which is installed where it is missing.
 test: lint encoders/all-MiniLM-L6-v2/model.safetensors
+	scripts/get-chromium
 	cargo test --workspace
 	$(MAKE) doc
 
@@ -71,6 +73,18 @@ bench-predict: encoders/all-MiniLM-L6-v2/model.safetensors
 bench-accuracy:
 	cargo build --release -p ngame-cli
 	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ENCODER),--encoder $(ENCODER))
+
+# The server against FastAPI with sentence-transformers and hnswlib, which it installs into bench/.venv, on the
+# vectors of a model with an encoder of the BERT family: make bench-serve MODEL=/path/to/a/model
+bench-serve:
+	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin http-load
+	python3 bench/serve.py $(MODEL)
+
+# The server at full load with reloads and wrong requests: make soak-serve MODEL=/path/to/a/model [SECONDS=600]
+SECONDS ?= 600
+soak-serve:
+	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin http-load
+	python3 bench/serve.py $(MODEL) --soak $(SECONDS)
 
 encoders/all-MiniLM-L6-v2/model.safetensors:
 	scripts/get-minilm

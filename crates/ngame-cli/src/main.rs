@@ -15,6 +15,7 @@ mod metrics;
 mod online_metrics;
 mod predict;
 mod progress;
+mod serve;
 mod terminal;
 mod texts_in;
 mod theory;

@@ -12,5 +12,6 @@ mod labels; // ngame labels
 mod metrics; // ngame metrics
 mod model; // A model's life.
 mod online_metrics; // ngame online-metrics
+mod serve; // ngame serve
 mod shell;
 mod train; // ngame train // Help, completions, manual pages, exit codes, pipes.

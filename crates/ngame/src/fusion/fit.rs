@@ -129,6 +129,22 @@ impl Examples {
         }
     }
 
+    /// The candidates that views proposed, without the labels that are there because they are true.
+    fn proposed(&self, n_columns: usize) -> Self {
+        let mut some = Self::default();
+        for point in 0..self.n_points() {
+            for pair in self.pairs(point).filter(|&pair| self.found[pair]) {
+                some.labels.push(self.labels[pair]);
+                some.is_true.push(self.is_true[pair]);
+                some.found.push(true);
+                some.descriptors
+                    .extend(&self.descriptors[pair * n_columns..(pair + 1) * n_columns]);
+            }
+            some.offsets.push(some.labels.len());
+        }
+        some
+    }
+
     /// Some of the points.
     fn select(&self, n_columns: usize, keep: impl Fn(usize) -> bool) -> Self {
         let mut some = Self::default();
@@ -292,7 +308,9 @@ impl Kind {
     }
 }
 
-/// Boosted trees on all pairs, with rare labels counting as the aim says.
+/// Boosted trees on what views proposed, with rare labels counting as the aim says. True labels that no
+/// view proposed are left out, unlike in the paper's tree: they would teach that what is low in every
+/// view is right.
 fn boost(
     examples: &Examples,
     task: &FusionTask<'_>,
@@ -312,6 +330,7 @@ fn boost(
     };
     // Some points say when more trees do not help any more.
     let (n_columns, watch) = (task.columns.len(), examples.n_points() / WATCHING);
+    let examples = examples.proposed(n_columns);
     let grown = examples.select(n_columns, |point| point >= watch);
     let watching = examples.select(n_columns, |point| point < watch);
     let (grown_weights, watching_weights) = (weigh(&grown), weigh(&watching));

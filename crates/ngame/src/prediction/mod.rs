@@ -1,5 +1,6 @@
 //! From texts to labels: one or millions, on any number of threads.
 
+mod each;
 mod explanation;
 mod predictor;
 mod ranking;
