@@ -156,7 +156,7 @@ struct Splitter<'a> {
 
 impl Splitter<'_> {
     /// Labels in so many parts, which differ by at most one in size.
-    fn divide<'a>(self, labels: &'a mut [u32], n_parts: usize) -> Vec<&'a mut [u32]> {
+    fn divide(self, labels: &mut [u32], n_parts: usize) -> Vec<&mut [u32]> {
         if n_parts <= 1 {
             return vec![labels];
         }
