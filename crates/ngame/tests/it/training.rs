@@ -207,7 +207,7 @@ fn every_loss_falls() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         // Random batches: growing clusters make negatives harder, and losses with them.
-        let settings = [settings, &["batching.sampler=random", "run.epochs=6"]].concat();
+        let settings = [settings, &["batching.sampler=random", "run.epochs=10"]].concat();
         let heard = straight(&dataset, &settings, &folder.path().join("model"));
         let steps = heard.steps.into_inner().unwrap();
         let mean = |steps: &[StepProgress]| steps.iter().map(|step| step.loss).sum::<f64>();
