@@ -318,7 +318,7 @@ fn boost(
 ) -> Result<BoostedTrees> {
     let power = match task.aim {
         Aim::Precision => 0.0,
-        Aim::Balanced => 0.5,
+        Aim::Balanced => 0.25,
         Aim::Tail => 1.0,
     };
     let weight = |(&label, &is_true): (&u32, &bool)| match is_true {
