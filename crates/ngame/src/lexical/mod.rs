@@ -15,6 +15,11 @@
 //! is what Parabel (Prabhu et al., 2018) and Slice (Jain et al., 2019) do, by trees of labels and by
 //! search. Here search finds them twice: by labels' mean texts, then by the weights themselves. The
 //! second round matters most: what first weights wrongly rank high is what was not among the negatives.
+//!
+//! Labels of similar texts are in clusters, which have weights of their own and say whether any of their
+//! labels is right. Frequent words of a subject are learnt there from many points, where a rare label
+//! has only a few. Labels are found by their own weights; what their clusters say is one more number of
+//! a candidate.
 
 mod blocks;
 mod clusters;
