@@ -71,7 +71,8 @@ def write_texts(data, folder):
 def compare(models, texts, threads, turn, rounds, recall):
     sides = {f"ngame, {views}": Side(views, [RELEASE / "predict", model, texts, "--threads", threads, "--top", TOP])
              for views, model in models.items()}
-    words = [PYTHON, BENCH / "predict_peer.py", models["paper"], texts, threads, TOP, recall]
+    # All models have the same encoder and classifiers.
+    words = [PYTHON, BENCH / "predict_peer.py", next(iter(models.values())), texts, threads, TOP, recall]
     sides["Python"] = Side("Python", words)
     turns = [{name: side.turn(turn) for name, side in sides.items()} for _ in range(rounds)]
     for side in sides.values():
@@ -91,13 +92,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--views", nargs="+", default=["all", "paper"], help="a model of each is trained and timed")
     args = parser.parse_args()
     install_peer()
     folder = BENCH / "data" / "predict"
     folder.mkdir(parents=True, exist_ok=True)
-    models = {views: trained(args.data, views, folder) for views in ("all", "paper")}
+    models = {views: trained(args.data, views, folder) for views in args.views}
     one, many = write_texts(args.data, folder)
-    recall = json.loads((models["paper"] / "manifest.json").read_text())
+    recall = json.loads((models[args.views[0]] / "manifest.json").read_text())
     recall = recall.get("index", {}).get("recall") or 0.98
     n_many = len(many.read_text().splitlines())
     raw = {"one": compare(models, one, 1, "one", args.rounds, recall),
