@@ -25,9 +25,26 @@ pub fn choose(n_vectors: usize, dim: usize, vector_type: VectorType) -> IndexKin
     if scanned <= MOST_SCANNED { IndexKind::Exact } else { IndexKind::Hnsw }
 }
 
+/// How many vectors a scan goes through in the time that a graph takes for one unit of its search width:
+/// about eight are compared for each, from all over memory, at four times the price.
+const SCANNED_A_WIDTH: usize = 32;
+
+/// Whether a graph of so many vectors that has to be searched this wide is still faster than a scan.
+/// Vectors of very different lengths can make it search most of what there is.
+pub fn is_worth_its_width(n_vectors: usize, search_width: usize) -> bool {
+    search_width.saturating_mul(SCANNED_A_WIDTH) < n_vectors
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_graph_that_searches_everything_is_worth_nothing() {
+        assert!(is_worth_its_width(56_417, 400));
+        assert!(!is_worth_its_width(56_417, 4_600));
+        assert!(!is_worth_its_width(usize::MAX, usize::MAX));
+    }
 
     #[test]
     fn few_vectors_are_scanned_and_many_are_not() {

@@ -17,7 +17,7 @@ mod recall;
 mod tests;
 
 pub use any_index::{AnyIndex, IndexFacts};
-pub use choice::{IndexKind, choose};
+pub use choice::{IndexKind, choose, is_worth_its_width};
 pub use exact::{ExactIndex, search_exact};
 pub use hnsw::{Hnsw, HnswOptions};
 pub use recall::{DEFAULT_RECALL, Recall, recall, tune};

@@ -34,7 +34,7 @@ use crate::encoder::{Existing, TextEncoder, VectorMatrix};
 use crate::evaluation::{Evaluation, EvaluationOptions, align, evaluate_model};
 use crate::folder_aside::FolderAside;
 use crate::fusion::{Examples, Fusion, FusionTask, fit};
-use crate::index::{AnyIndex, ExactIndex, IndexKind, choose};
+use crate::index::{AnyIndex, ExactIndex, IndexFacts, IndexKind, choose, is_worth_its_width};
 use crate::lexical::Lexical;
 use crate::metrics::PropensityModel;
 use crate::model::{Model, Points, Records};
@@ -390,7 +390,14 @@ impl Run<'_> {
             IndexChoice::Exact => IndexKind::Exact,
             IndexChoice::Hnsw => IndexKind::Hnsw,
         };
-        AnyIndex::build(kind, vectors, queries, TUNED_FOR, config.recall, self.observer)
+        let built =
+            AnyIndex::build(kind, vectors, queries, TUNED_FOR, config.recall, self.observer)?;
+        let IndexFacts { exact, search_width, .. } = built.facts();
+        let by_size = config.kind == IndexChoice::BySize;
+        if by_size && !exact && !is_worth_its_width(vectors.n_rows(), search_width) {
+            return Ok(AnyIndex::Exact(ExactIndex::new(Arc::clone(vectors))));
+        }
+        Ok(built)
     }
 
     /// Tries the model on the test points.
