@@ -97,7 +97,7 @@ def load(service, texts, **options):
 
 
 def ours(model, *more):
-    return Service("ngame", [RELEASE / "ngame", "serve", f"m={model}", "--addr", "127.0.0.1:PORT", *more])
+    return Service("ngame", [RELEASE / "ngame", "serve", f"m={model.resolve()}", "--addr", "127.0.0.1:PORT", *more])
 
 
 def peer(model):
