@@ -116,7 +116,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "\n{}\n  ngame check FILE_OR_FOLDER               what is in your own data: one CSV with columns\n\
          {:43}text and labels is enough\n  \
          ngame train FILE_OR_FOLDER --out MODEL   train on it\n  \
-         ngame predict {model:<27}type texts, see labels",
+         ngame predict {model:<27}type texts, see labels\n  \
+         ngame serve {model:<29}the same on a page in your browser, and for programs",
         styled(BOLD, "Next"),
         ""
     )?;

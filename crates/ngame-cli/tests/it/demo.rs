@@ -16,6 +16,7 @@ fn the_demo_trains_measures_and_answers_and_its_model_can_be_kept() {
         "gwenview",
         "✓",
         "Next",
+        "ngame serve",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
