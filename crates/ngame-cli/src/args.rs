@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     check, completions, demo, embed, evaluate, inspect, labels, metrics, online_metrics, predict,
-    serve, theory, train,
+    report, serve, theory, train,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -40,6 +40,7 @@ enum Command {
     Evaluate(evaluate::Args),
     Inspect(inspect::Args),
     Labels(labels::Args),
+    Report(report::Args),
     Serve(serve::Args),
     Embed(embed::Args),
     Metrics(metrics::Args),
@@ -59,6 +60,7 @@ impl Args {
             Command::Evaluate(args) => evaluate::run(&args),
             Command::Inspect(args) => inspect::run(&args),
             Command::Labels(args) => labels::run(&args),
+            Command::Report(args) => report::run(&args),
             Command::Serve(args) => serve::run(&args),
             Command::Embed(args) => embed::run(&args),
             Command::Metrics(args) => metrics::run(&args),

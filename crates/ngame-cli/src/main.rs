@@ -1,6 +1,7 @@
 //! The `ngame` command: parse the arguments, run one command, turn its result into an exit code.
 
 mod args;
+mod chart;
 mod check;
 mod completions;
 mod demo;
@@ -15,6 +16,7 @@ mod metrics;
 mod online_metrics;
 mod predict;
 mod progress;
+mod report;
 mod serve;
 mod terminal;
 mod texts_in;

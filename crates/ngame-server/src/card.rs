@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ngame::model::{Manifest, Model};
+use ngame::training::History;
 use serde_json::Value;
 
 use crate::types::{LossPoint, ModelCard, TrainingCurve, TriedMethod, ValidationPoint};
@@ -38,7 +39,7 @@ pub(crate) fn card(name: &str, manifest: &Manifest, model: &Model) -> ModelCard 
         plan: plan(&records.plan),
         metrics: serde_json::from_str(&records.evaluation).ok(),
         tried: tried.collect(),
-        training: curve(&records.metrics),
+        training: curve(&History::parse(&records.metrics)),
         examples: examples(model),
     }
 }
@@ -85,33 +86,32 @@ fn shorten_paths(value: &mut Value) {
     }
 }
 
-/// How training went, from `metrics.jsonl`: losses as means of neighbouring steps, all validations up
-/// to a number that can be drawn.
-fn curve(lines: &str) -> TrainingCurve {
-    let (mut steps, mut validations) = (Vec::new(), Vec::new());
-    for line in lines.lines() {
-        let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
-        let number = |name: &str| value[name].as_f64().filter(|number| number.is_finite());
-        let Some(step) = value["step"].as_u64() else { continue };
-        match value["kind"].as_str() {
-            Some("step") => steps.extend(number("loss").map(|loss| LossPoint { step, loss })),
-            Some("validation") => {
-                if let (Some(precision_1), Some(precision_5)) =
-                    (number("precision_1"), number("precision_5"))
-                {
-                    validations.push(ValidationPoint { step, precision_1, precision_5 });
-                }
-            }
-            _ => {}
-        }
-    }
+/// How training went: losses as means of neighbouring steps, all validations up to a number that can be
+/// drawn.
+fn curve(history: &History) -> TrainingCurve {
+    let steps: Vec<LossPoint> = history
+        .steps
+        .iter()
+        .filter(|step| step.loss.is_finite())
+        .map(|step| LossPoint { step: step.step, loss: step.loss })
+        .collect();
     let losses = steps.chunks(steps.len().div_ceil(CURVE_POINTS).max(1)).map(|chunk| LossPoint {
         step: chunk.last().map_or(0, |last| last.step),
         loss: chunk.iter().map(|point| point.loss).sum::<f64>() / chunk.len() as f64,
     });
+    let validations = &history.validations;
     let stride = validations.len().div_ceil(CURVE_POINTS).max(1);
     // Counted from the end, so that the last is always there.
-    let mut few: Vec<ValidationPoint> = validations.into_iter().rev().step_by(stride).collect();
+    let mut few: Vec<ValidationPoint> = validations
+        .iter()
+        .rev()
+        .step_by(stride)
+        .map(|one| ValidationPoint {
+            step: one.step,
+            precision_1: one.precision_1,
+            precision_5: one.precision_5,
+        })
+        .collect();
     few.reverse();
     TrainingCurve { losses: losses.collect(), validations: few }
 }
@@ -156,18 +156,23 @@ mod tests {
     fn a_curve_has_few_points_and_the_last_of_them() {
         let mut lines = String::from("not JSON\n{\"kind\":\"stage\",\"seconds\":1}\n");
         for step in 1..=1_000 {
-            lines += &format!("{{\"kind\":\"step\",\"step\":{step},\"loss\":{}}}\n", step % 2);
             lines += &format!(
-                "{{\"kind\":\"validation\",\"step\":{step},\"precision_1\":0.5,\"precision_5\":0.25}}\n"
+                "{{\"kind\":\"step\",\"step\":{step},\"loss\":{},\"epoch\":1,\"n_epochs\":1,\"n_steps\":1000,\
+                 \"active\":0,\"hardness\":0,\"cluster_size\":1,\"learning_rate\":0,\"gradient\":0,\
+                 \"tokens_per_second\":0,\"step_seconds\":0,\"encoder_seconds\":0,\"seconds\":0,\
+                 \"mining_seconds\":0,\"seconds_left\":0}}\n\
+                 {{\"kind\":\"validation\",\"step\":{step},\"epoch\":1,\"precision_1\":0.5,\"precision_5\":0.25,\
+                 \"recall_100\":0.75,\"is_best\":false,\"seconds\":0}}\n",
+                step % 2
             );
         }
-        let curve = curve(&lines);
+        let curve = curve(&History::parse(&lines));
         assert!(curve.losses.len() <= CURVE_POINTS && curve.validations.len() <= CURVE_POINTS);
         assert!(curve.losses.len() > CURVE_POINTS / 2);
         assert_eq!(curve.losses.last().unwrap().step, 1_000);
         assert_eq!(curve.validations.last().unwrap().step, 1_000);
         let whole = &curve.losses[..curve.losses.len() - 1];
         assert!(whole.iter().all(|point| (point.loss - 0.5).abs() < 0.1));
-        assert_eq!(super::curve(""), TrainingCurve::default());
+        assert_eq!(super::curve(&History::default()), TrainingCurve::default());
     }
 }

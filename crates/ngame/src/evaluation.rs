@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::data::{Csr, Interner, Labels, ScoredCsr, Split, Texts};
@@ -23,7 +23,7 @@ pub const DEPTH: usize = 100;
 const COMPARED: usize = 1_000;
 
 /// What a model reaches.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Points it was tried on.
     pub n_points: usize,
@@ -47,7 +47,7 @@ pub struct Evaluation {
 }
 
 /// What one way to score reaches.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reached {
     /// Every metric at 1 to k.
     #[serde(flatten)]

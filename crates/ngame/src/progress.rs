@@ -2,7 +2,7 @@
 //!
 //! The library never prints and owns no progress bar. Whoever calls it passes an [`Observer`].
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Something worth telling whoever waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub enum Event<'a> {
 }
 
 /// Where training stands after a step.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepProgress {
     /// The epoch, counted from 1.
     pub epoch: usize,
@@ -67,7 +67,7 @@ pub struct StepProgress {
 }
 
 /// How the encoder does on held-out points, by exact search of the labels' embeddings.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValidationProgress {
     /// The epoch, counted from 1.
     pub epoch: usize,

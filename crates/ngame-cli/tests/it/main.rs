@@ -12,6 +12,7 @@ mod labels; // ngame labels
 mod metrics; // ngame metrics
 mod model; // A model's life.
 mod online_metrics; // ngame online-metrics
+mod report; // ngame report
 mod serve; // ngame serve
-mod shell;
-mod train; // ngame train // Help, completions, manual pages, exit codes, pipes.
+mod shell; // Help, completions, manual pages, exit codes, pipes.
+mod train; // ngame train

@@ -10,7 +10,7 @@
 //! every resample adds up its chunks in order: any number of threads gives the same bytes.
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::columns::{Contributions, Ratio, add, chunk_rows, waves};
 use super::poisson::PoissonWeights;
@@ -56,7 +56,7 @@ impl Bootstrap {
 }
 
 /// A confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Its lower end.
     pub low: f64,

@@ -6,7 +6,7 @@
 //! groups of different data sets can be compared.
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::columns::ROWS_PER_CHUNK;
 use super::evaluate::Task;
@@ -68,7 +68,7 @@ impl LabelGroups {
 }
 
 /// What one group of labels is and contributes. The lists are for every k, k = 1 first.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupMetrics {
     /// The group's name.
     pub name: String,

@@ -1,6 +1,6 @@
 //! Predictions and truth to metrics, with or without confidence intervals.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{Bootstrap, Interval, resample};
 use super::columns::column_sums;
@@ -57,7 +57,7 @@ impl Task<'_> {
 /// The definitions are those of pyxclib, the community's reference; the formulas stand with the
 /// functions that compute them (`precision.rs`, `ndcg.rs`, `recall.rs`, `propensity.rs`). A metric
 /// of no rows, or of rows without any true label, is 0.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PerMetric<T> {
     /// The share of true labels among the first k.
     pub precision: Vec<T>,

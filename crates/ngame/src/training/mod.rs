@@ -20,6 +20,7 @@ mod config;
 mod corpus;
 mod encoder_run;
 mod encoder_step;
+mod history;
 mod lexical_stage;
 mod metrics_log;
 mod model_config;
@@ -39,6 +40,7 @@ pub use config::{
 };
 pub use corpus::Corpus;
 pub use encoder_run::EncoderSummary;
+pub use history::{History, StageDone};
 pub use model_config::{
     ClassifierConfig, FusionConfig, IndexChoice, IndexConfig, ObjectiveKind, ViewChoice, ViewSet,
 };

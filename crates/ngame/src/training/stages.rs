@@ -14,14 +14,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde::Serialize;
-
 use super::classifier_stage::{
     ClassifierTask, JOINT, read_classifiers, start_vectors, train_classifiers,
 };
 use super::config::{Mode, Stage};
 use super::corpus::Corpus;
 use super::encoder_run::{EncoderSummary, TrainedEncoder, train_encoder};
+use super::history::StageDone;
 use super::lexical_stage::train_lexical;
 use super::metrics_log::MetricsLog;
 use super::model_config::IndexChoice;
@@ -36,7 +35,7 @@ use crate::folder_aside::FolderAside;
 use crate::fusion::{Examples, Fusion, FusionTask, fit};
 use crate::index::{AnyIndex, ExactIndex, IndexFacts, IndexKind, choose, is_worth_its_width};
 use crate::lexical::Lexical;
-use crate::metrics::PropensityModel;
+use crate::metrics::{Bootstrap, PropensityModel};
 use crate::model::{Model, Points, Records};
 use crate::prediction::Predictor;
 use crate::progress::{Event, Observer, StopOnly};
@@ -62,13 +61,6 @@ pub struct Trained {
     pub fusion: Option<Fusion>,
     /// What the model reaches on the test points, if there are any.
     pub evaluation: Option<Evaluation>,
-}
-
-/// A stage that is done, for the log.
-#[derive(Serialize)]
-struct StageDone {
-    stage: &'static str,
-    seconds: f64,
 }
 
 /// Begins the run of a plan, and does it to the end: the model folder is there when it returns.
@@ -136,7 +128,7 @@ impl Run<'_> {
         let mut done = |stage: &'static str| {
             let seconds = began.elapsed().as_secs_f64();
             began = Instant::now();
-            log.add("stage", &StageDone { stage, seconds })
+            log.add("stage", &StageDone { stage: stage.to_owned(), seconds })
         };
         let vectors = Vectors::new(self.corpus, &encoder, self.observer)?;
         done("vectors")?;
@@ -406,7 +398,7 @@ impl Run<'_> {
         let points = align(&model.labels, &self.dataset.labels, test);
         let options = EvaluationOptions {
             k: 5,
-            bootstrap: None,
+            bootstrap: Some(Bootstrap::default()),
             propensities: PropensityModel::default(),
             n_train: self.plan.data.n_train,
         };
