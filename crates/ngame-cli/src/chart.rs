@@ -321,13 +321,15 @@ fn key(svg: &mut String, x: f64, y: f64, colour: &str, name: &str) {
     );
 }
 
-/// As much of a name as there is room for.
+/// As much of a name as there is room for: both of its ends, since names of a kind differ in either.
 fn clipped(name: &str) -> String {
-    const MOST: usize = 21;
-    if name.chars().count() <= MOST {
+    const MOST: usize = 18;
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= MOST {
         return name.to_owned();
     }
-    name.chars().take(MOST - 1).chain(['…']).collect()
+    let (begin, end) = (&letters[..MOST / 2 - 1], &letters[letters.len() - MOST / 2..]);
+    begin.iter().chain(&['…']).chain(end).collect()
 }
 
 /// Text that may stand in HTML and SVG, between tags and in quoted attributes.
@@ -362,6 +364,12 @@ mod tests {
         assert_eq!(short(12_500.0), "12.5k");
         assert_eq!(short(0.600_000_000_1), "0.6");
         assert_eq!(short(2_000_000.0), "2M");
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(clipped("short"), "short");
+        assert_eq!(clipped("msdocs-seealso-title-bag-0"), "msdocs-s…tle-bag-0");
     }
 
     #[test]
