@@ -3,7 +3,7 @@
 DATA ?=
 FUZZ_SECONDS ?= 300
 
-.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy bench-predict bench-serve soak-serve fuzz
+.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy bench-peers bench-paper bench-predict bench-serve soak-serve fuzz
 
 # The encoder tests compare with sentence-transformers on real weights, which are fetched once; the page is
 # tried in a browser, which is installed where it is missing.
@@ -56,23 +56,35 @@ bench-sampling: encoders/all-MiniLM-L6-v2/model.safetensors
 	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin retrieval --bin hard-negatives
 	python3 bench/samplers.py $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(EPOCHS),--epochs $(EPOCHS))
 
-# Classifiers on frozen vectors against PyTorch (from bench/.venv, see bench-encoder), and over 1.3 million labels:
+# Classifiers on frozen vectors against PyTorch, and over 1.3 million labels:
 # make bench-classifier DATA=/path/to/debian-related ENCODER=/path/to/a/trained/encoder
 bench-classifier:
 	cargo build --release -p ngame-bench --bin classifiers
 	python3 bench/classifier.py $(DATA) --encoder $(ENCODER)
 
-# One text and many to labels against sentence-transformers and hnswlib in Python (from bench/.venv, see bench-encoder):
+# One text and many to labels against sentence-transformers and hnswlib in Python:
 # make bench-predict DATA=/path/to/msdocs-seealso
 bench-predict: encoders/all-MiniLM-L6-v2/model.safetensors
 	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin predict
 	python3 bench/predict.py $(DATA)
 
-# Accuracy beside omikuji on the same texts: make bench-accuracy DATA="/path/to/debian-related ..." [TEXT=title] [SEEDS=3]
-# [ENCODER=folder]; goes on where it was stopped.
+# Accuracy beside omikuji and PECOS on the same texts: make bench-accuracy DATA="/path/to/debian-related ..."
+# [TEXT=title] [SEEDS=3] [ENCODER=folder]; goes on where it was stopped.
 bench-accuracy:
 	cargo build --release -p ngame-cli
 	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ENCODER),--encoder $(ENCODER))
+
+# The same beside every peer, ngame with both encoders (hours; goes on where it was stopped):
+# make bench-peers DATA="/path/to/debian-related ..." [TEXT=title|both]
+bench-peers: encoders/all-MiniLM-L6-v2/model.safetensors
+	cargo build --release -p ngame-cli
+	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) --seeds 1 --encoder bag encoders/all-MiniLM-L6-v2 --peers all
+
+# The paper's experiments on your data, with their figures: make bench-paper DATA=/path/to/debian-related
+# [EXPERIMENTS="ablation deciles curriculum joint negatives"] [ENCODER=folder]; goes on where it was stopped.
+bench-paper:
+	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin hard-negatives
+	python3 bench/paper.py $(DATA) $(if $(EXPERIMENTS),--experiments $(EXPERIMENTS)) $(if $(ENCODER),--encoder $(ENCODER))
 
 # The server against FastAPI with sentence-transformers and hnswlib, which it installs into bench/.venv, on the
 # vectors of a model with an encoder of the BERT family: make bench-serve MODEL=/path/to/a/model

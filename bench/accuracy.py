@@ -1,43 +1,49 @@
-"""What a model reaches beside strong linear systems on the same texts, filters and metrics.
+"""What ngame reaches beside the systems people use, on the same texts, filters and metrics.
 
     make bench-accuracy DATA="/path/to/debian-related /path/to/msdocs-seealso" [TEXT=title] [SEEDS=3] [ENCODER=bag]
+    make bench-peers DATA="..." [TEXT=title|both]
 
-For every data set: `ngame train` with its defaults for each seed, and omikuji's Parabel and Bonsai (installed from
-PyPI into bench/.venv-accuracy) on TF-IDF of words and pairs of words. All predictions are scored by `ngame metrics`
-or `ngame evaluate`, whose numbers agree with pyxclib's. Runs are kept in bench/data/accuracy: what is finished is not
-run again, what was stopped goes on. The table goes to standard output and to bench/results/.
+The first compares with strong linear systems over several seeds; the second takes every peer, and ngame with both
+encoders. Peers come from PyPI, each into a virtual environment of its own kind, and have their defaults or what
+their authors recommend (bench/peers/, one file each). All predictions are scored by `ngame metrics` or `ngame
+evaluate`, whose numbers agree with pyxclib's. Runs are kept in bench/data/accuracy: what is finished is not run
+again, what was stopped goes on. A peer that fails is told and left out. The table goes to standard output and to
+bench/results/.
 """
 import argparse
-import datetime
 import json
-import os
-import platform
 import resource
 import statistics
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-BENCH = ROOT / "bench"
-NGAME = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "ngame"
-PYTHON = BENCH / ".venv-accuracy" / "bin" / "python"
+import record
+from record import BENCH, MINILM, RELEASE, kept, table
+
+NGAME = RELEASE / "ngame"
 METRICS = ["P@1", "P@5", "PSP@1", "PSP@5", "R@100"]
 
-
-def install_peers():
-    if not PYTHON.exists():
-        subprocess.run([sys.executable, "-m", "venv", BENCH / ".venv-accuracy"], check=True)
-    try:
-        subprocess.run([PYTHON, "-c", "import omikuji, sklearn"], check=True, capture_output=True)
-    except subprocess.CalledProcessError:
-        subprocess.run([PYTHON, "-m", "pip", "install", "-q", "omikuji", "scikit-learn"], check=True)
+# What it is called: its program, its kind, its virtual environment, packages, and which versions of others it needs.
+PEERS = {
+    "omikuji Parabel": ("omikuji_trees", "parabel", ".venv-accuracy", ["omikuji", "scikit-learn"], []),
+    "omikuji Bonsai": ("omikuji_trees", "bonsai", ".venv-accuracy", ["omikuji", "scikit-learn"], []),
+    "PECOS XR-Linear": ("pecos_linear", "xr-linear", ".venv-pecos", ["libpecos", "scikit-learn", "numpy", "scipy"],
+                        ["numpy<2", "scipy<1.11"]),
+    "napkinXC PLT": ("napkinxc_plt", "plt", ".venv-napkinxc", ["napkinxc", "scikit-learn"], []),
+    "fastText": ("fasttext_bag", "fasttext", ".venv-fasttext", ["fasttext"], []),
+    "MiniLM, nearest labels": ("sentence_vectors", "zero-shot", ".venv", ["sentence-transformers", "torch"], []),
+    "MiniLM, votes of points": ("sentence_vectors", "votes", ".venv", ["sentence-transformers", "torch"], []),
+    "MiniLM, siamese PyTorch": ("siamese", "siamese", ".venv", ["sentence-transformers", "torch"], []),
+}
+LINEAR = ["omikuji Parabel", "omikuji Bonsai", "PECOS XR-Linear"]
 
 
 def call(*words):
     command = [str(word) for word in words]
-    print(" ".join(command), file=sys.stderr)
+    print(" ".join(Path(word).name if "/" in word else word for word in command), file=sys.stderr)
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
@@ -46,15 +52,12 @@ def named(metrics, recall_100):
     return dict(zip(METRICS, (100 * value for value in values)))
 
 
-def kept(path, make):
-    """A result that is made once."""
-    if not path.exists():
-        path.write_text(json.dumps(make()))
-    return json.loads(path.read_text())
+def model_of(args, data, encoder, seed, folder):
+    return folder / f"{data.name}-{args.text}-{Path(encoder).name}-{seed}"
 
 
-def ours(args, data, seed, folder):
-    model = folder / f"{data.name}-{args.text}-{Path(args.encoder).name}-{seed}"
+def ours(args, data, encoder, seed, folder):
+    model = model_of(args, data, encoder, seed, folder)
 
     def run():
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -62,7 +65,7 @@ def ours(args, data, seed, folder):
             if Path(f"{model}.run/plan.toml").exists():
                 call(NGAME, "train", data, "--out", model, "--resume")
             else:
-                call(NGAME, "train", data, "--text", args.text, "--out", model, "--encoder", args.encoder,
+                call(NGAME, "train", data, "--text", args.text, "--out", model, "--encoder", encoder,
                      "--seed", seed, *args.options)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -76,68 +79,90 @@ def ours(args, data, seed, folder):
     return kept(model.with_suffix(".json"), run)
 
 
-def peer(args, data, kind, folder):
+def siamese_settings(args, data, folder):
+    """Steps, batch size, rate and temperature of the MiniLM run of ngame beside it."""
+    plan = tomllib.loads((model_of(args, data, MINILM, 0, folder) / "plan.toml").read_text())
+    config = plan["config"]
+    return [plan["n_steps"], config["batching"]["batch_size"], config["optimiser"]["learning_rate"],
+            config["loss"]["temperature"]]
+
+
+def peer(args, data, name, folder):
+    program, kind, venv, packages, limits = PEERS[name]
     predictions = folder / f"{data.name}-{args.text}-{kind}.txt"
 
     def run():
+        python = record.peer_python(venv, packages, *limits)
+        more = [MINILM] if venv == ".venv" else []
+        more += siamese_settings(args, data, folder) if kind == "siamese" else []
         # What the peer itself prints comes before its answer.
-        answer = json.loads(call(PYTHON, BENCH / "accuracy_peer.py", data, args.text, kind, predictions).splitlines()[-1])
+        said = call(python, BENCH / "peers" / f"{program}.py", data, args.text, kind, predictions, *more)
         metrics = json.loads(call(NGAME, "metrics", "--predictions", predictions, "--truth", data, "-k", 100, "--json"))
-        return {"fused": named(metrics, metrics["recall"][99]), **answer}
+        return {"fused": named(metrics, metrics["recall"][99]), **json.loads(said.splitlines()[-1]),
+                "versions": record.versions(python, packages)}
 
-    return kept(predictions.with_suffix(".json"), run)
+    try:
+        return kept(predictions.with_suffix(".json"), run)
+    except (subprocess.CalledProcessError, OSError) as failure:
+        print(f"{name} failed: {failure}", file=sys.stderr)
+        return None
 
 
-def table(rows):
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) if column == 0 else cell.rjust(width)
-                               for column, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows)
+def cost(run):
+    return [f"{run['train_cpu_seconds']:,.0f}", f"{run['predict_ms']:.2f}", f"{run['peak_mb']:,.0f}",
+            f"{run['model_mb']:,.0f}" if "model_mb" in run else "-"]
+
+
+def rows_of(peers, runs):
+    """One row a peer, the parts of ngame for each encoder, their spread over seeds, the lead over the best peer."""
+    rows = [("%", *METRICS, "train CPU s", "ms a text", "peak MB", "model MB")]
+    for name, run in peers.items():
+        figures = (f"{run['fused'][metric]:.2f}" for metric in METRICS) if run else ["failed"] + ["-"] * (len(METRICS) - 1)
+        rows.append((name, *figures, *(cost(run) if run else [""] * 4)))
+    best = {metric: max((run["fused"][metric] for run in peers.values() if run), default=0.0) for metric in METRICS}
+    for encoder, seeds in runs.items():
+        for part in ("embedding", "classifier", "fused"):
+            means = [statistics.mean(run[part][metric] for run in seeds) for metric in METRICS]
+            rows.append((f"ngame {encoder}, {part}", *(f"{mean:.2f}" for mean in means),
+                         *(cost(seeds[0]) if part == "fused" else [""] * 4)))
+        if len(seeds) > 1:
+            spreads = [max(run["fused"][metric] for run in seeds) - min(run["fused"][metric] for run in seeds)
+                       for metric in METRICS]
+            rows.append((f"  spread over {len(seeds)} seeds", *(f"{spread:.2f}" for spread in spreads), *[""] * 4))
+        lead = [mean - best[metric] for metric, mean in zip(METRICS, means)]
+        rows.append(("  lead over the best peer", *(f"{value:+.2f}" for value in lead), *[""] * 4))
+    return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, nargs="+", help="LF folders")
     parser.add_argument("--text", default="title", choices=["title", "content", "both"])
-    parser.add_argument("--encoder", default="bag")
+    parser.add_argument("--encoder", nargs="+", default=["bag"], help="bag, or folders")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--peers", nargs="+", default=LINEAR, choices=[*PEERS, "all"], metavar="PEER", help=", ".join(PEERS))
     parser.add_argument("--options", nargs=argparse.REMAINDER, default=[], help="for ngame train")
     args = parser.parse_args()
-    install_peers()
+    wanted = list(PEERS) if "all" in args.peers else args.peers
     folder = BENCH / "data" / "accuracy"
     folder.mkdir(parents=True, exist_ok=True)
-    encoder = Path(args.encoder).name
-    name = f"{datetime.date.today().isoformat()}-accuracy-{encoder}-{args.text}"
-    record = BENCH / "results" / name
-    record.mkdir(parents=True, exist_ok=True)
-    report, raw = [], {}
+    encoders = [Path(encoder).name for encoder in args.encoder]
+    if "MiniLM, siamese PyTorch" in wanted and MINILM.name not in encoders:
+        parser.error(f"the siamese peer does what ngame does with {MINILM.name}: add --encoder {MINILM}")
+    command = (f"bench/accuracy.py {' '.join(data.name for data in args.data)} --text {args.text} --encoder "
+               f"{' '.join(encoders)} --seeds {args.seeds} {' '.join(args.options)}").strip()
+    report, raw, versions = [], {}, {}
     for data in args.data:
-        runs = [ours(args, data, seed, folder) for seed in range(args.seeds)]
-        peers = {kind: peer(args, data, kind, folder) for kind in ("parabel", "bonsai")}
+        runs = {name: [ours(args, data, encoder, seed, folder) for seed in range(args.seeds)]
+                for name, encoder in zip(encoders, args.encoder)}
+        peers = {name: peer(args, data, name, folder) for name in wanted}
         raw[data.name] = {"ngame": runs, **peers}
-        rows = [("%", *METRICS, "train CPU s", "ms a text", "peak MB", "model MB")]
-
-        def cost(run):
-            return [f"{run['train_cpu_seconds']:.0f}", f"{run['predict_ms']:.2f}", f"{run['peak_mb']:.0f}",
-                    f"{run['model_mb']:.0f}" if "model_mb" in run else "-"]
-
-        for kind, run in peers.items():
-            rows.append((f"omikuji {kind}", *(f"{run['fused'][metric]:.2f}" for metric in METRICS), *cost(run)))
-        for part in ("embedding", "classifier", "fused"):
-            means = [statistics.mean(run[part][metric] for run in runs) for metric in METRICS]
-            rows.append((f"ngame, {part}", *(f"{mean:.2f}" for mean in means), *(cost(runs[0]) if part == "fused" else [""] * 4)))
-        spreads = [max(run["fused"][metric] for run in runs) - min(run["fused"][metric] for run in runs) for metric in METRICS]
-        rows.append((f"spread over {len(runs)} seeds", *(f"{spread:.2f}" for spread in spreads), "", "", "", ""))
-        best = [max(run["fused"][metric] for run in peers.values()) for metric in METRICS]
-        lead = [statistics.mean(run["fused"][metric] for run in runs) - most for metric, most in zip(METRICS, best)]
-        rows.append(("ngame - best peer", *(f"{value:+.2f}" for value in lead), "", "", "", ""))
-        report.append(f"{data.name}, {args.text}, {encoder}\n" + table(rows))
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
-        text = "\n\n".join(report)
-        (record / "README.md").write_text(
-            f"# Accuracy, {encoder}, {args.text}\n\n- command: `make bench-accuracy`, seeds 0 to {args.seeds - 1} {' '.join(args.options)}\n"
-            f"- commit: {commit}\n- machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}\n"
-            f"\n```\n{text}\n```\n")
-        (record / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
+        for run in filter(None, peers.values()):
+            versions |= run.get("versions", {})
+        report.append(f"{data.name}, {args.text}\n" + table(rows_of(peers, runs)))
+        # What was measured stays, whatever happens to the rest.
+        name = f"{'peers' if len(wanted) > len(LINEAR) else 'accuracy'}-{'-'.join(encoders)}-{args.text}"
+        record.write(name, f"Accuracy, {', '.join(encoders)}, {args.text}", command, "\n\n".join(report), raw, versions)
     print("\n\n".join(report))
 
 

@@ -8,33 +8,28 @@ PyTorch's time / ngame's. The run over made-up points and labels is a process of
 memory. The table goes to standard output and to bench/results/.
 """
 import argparse
-import datetime
 import json
-import os
-import platform
 import statistics
-import subprocess
-import sys
 from pathlib import Path
+
+import record
+from record import BENCH, RELEASE
 
 from turns import Side
 
-ROOT = Path(__file__).resolve().parent.parent
-BENCH = ROOT / "bench"
-OURS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "classifiers"
-PYTHON = BENCH / ".venv" / "bin" / "python"
+OURS = RELEASE / "classifiers"
 BATCH = 512  # Of one-vs-all.
 ALL = dict(scale=20.0, rate=2e-3, bias_rate=2e-2, dropout=0.2)
 TRIPLET_BATCH = 2048
 N_POINTS, N_LABELS, DIM = 2_250_000, 1_300_000, 384
 
 
-def compare(args, raw):
+def compare(args, python, raw):
     """Turns of both programs on a real data set; returns lines of the table."""
     folder = BENCH / "data" / "classifier"
     words = [args.data, "--encoder", args.encoder, "--export", folder, "--held-out", 0, "--threads", 2]
     ours = Side("ngame", [OURS, *words])
-    peer = Side("PyTorch", [PYTHON, BENCH / "classifier_peer.py", folder, "--threads", 2])
+    peer = Side("PyTorch", [python, BENCH / "classifier_peer.py", folder, "--threads", 2])
     n_points = (folder / "truth-lengths.u32").stat().st_size // 4
     n_batches = (folder / "batch-lengths.u32").stat().st_size // 4
     options = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in ALL.items())
@@ -92,30 +87,15 @@ def main():
     parser.add_argument("--large-steps", type=int, default=20)
     parser.add_argument("--skip-large", action="store_true")
     args = parser.parse_args()
-    if not PYTHON.exists():
-        sys.exit("the peer is PyTorch in bench/.venv: make bench-encoder makes it")
+    python = record.peer_python(".venv", ["torch", "numpy"])
     raw = {"triplet": [], "one-vs-all": [], "large": []}
-    lines = compare(args, raw)
+    lines = compare(args, python, raw)
     if not args.skip_large:
         lines += large(args, raw)
     print("\n".join(lines))
 
-    def git(*words):
-        return subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
-
-    torch = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"], stdout=subprocess.PIPE, text=True)
-    today = datetime.date.today().isoformat()
-    folder = BENCH / "results" / f"{today}-classifier"
-    folder.mkdir(parents=True, exist_ok=True)
-    commit = git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "crates") else "")
-    (folder / "README.md").write_text(
-        f"# Classifiers\n\n- command: `make bench-classifier DATA=.../{args.data.name} ENCODER=...`, a bag encoder "
-        f"trained on its titles\n- commit: {commit}\n"
-        f"- machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; shared with other work: "
-        "only ratios mean something\n"
-        f"- peer: PyTorch {torch.stdout.strip()}, Python {platform.python_version()}\n- date: {today}\n\n```\n"
-        + "\n".join(lines) + "\n```\n")
-    (folder / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
+    record.write("classifier", "Classifiers", f"make bench-classifier DATA={args.data.name} ENCODER={args.encoder.name}",
+                 "\n".join(lines), raw, record.versions(python, ["torch", "numpy"]))
 
 
 if __name__ == "__main__":

@@ -8,15 +8,13 @@ ngame against the number and the length of vectors stands below, divided by N D 
 if the cost is what the paper says. The table goes to standard output and to bench/results/.
 """
 import argparse
-import datetime
-import json
 import math
-import os
-import platform
 import statistics
-import subprocess
 import sys
 from pathlib import Path
+
+import record
+from record import BENCH, RELEASE
 
 from turns import Side
 
@@ -25,9 +23,7 @@ try:
 except ImportError:
     sys.exit("the peer is NumPy: pip install numpy")
 
-ROOT = Path(__file__).resolve().parent.parent
-BENCH = ROOT / "bench"
-OURS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "clustering"
+OURS = RELEASE / "clustering"
 CLUSTER = 32
 SIZES = [(125_000, 384), (250_000, 384), (500_000, 384), (1_000_000, 384), (500_000, 128), (500_000, 768)]
 COMPARED = (1_000_000, 384)
@@ -101,20 +97,8 @@ def main():
         lines.append(f"{n:9,} {dim:4} {seconds:9.2f}   {1e9 * seconds / (n * dim * math.log2(n / CLUSTER)):.4f}")
     print("\n".join(lines))
 
-    def git(*words):
-        return subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
-
-    today = datetime.date.today().isoformat()
-    folder = BENCH / "results" / f"{today}-clustering"
-    folder.mkdir(parents=True, exist_ok=True)
-    commit = git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "crates") else "")
-    (folder / "README.md").write_text(
-        f"# Clustering\n\n- command: `make bench-clustering`\n- commit: {commit}\n"
-        f"- machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}\n"
-        f"- peer: NumPy {np.__version__}, Python {platform.python_version()}\n- date: {today}\n\n```\n"
-        + "\n".join(lines) + "\n```\n")
     raw["cost"] = {f"{n} x {dim}": results for (n, dim), results in raw["cost"].items()}
-    (folder / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
+    record.write("clustering", "Clustering", "make bench-clustering", "\n".join(lines), raw, {"NumPy": np.__version__})
 
 
 if __name__ == "__main__":

@@ -9,10 +9,7 @@ data set of the size of LF-AmazonTitles-1.3M and score a million rows of a hundr
 The table goes to standard output and, with its command, commit and machine, to bench/results/.
 """
 import argparse
-import datetime
 import json
-import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -20,9 +17,9 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-BENCH = ROOT / "bench"
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+import record
+from record import BENCH, MINILM, RELEASE
+
 GIB = 1 << 30
 MB = 1_000_000
 
@@ -40,28 +37,19 @@ def run(*command):
     return result
 
 
-def peer_python():
-    """A Python with the peer's packages, made once."""
-    python = BENCH / ".venv" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", BENCH / ".venv"], check=True)
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "tokenizers", "numpy"], check=True)
-    return python
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="an LF folder, such as yso-finna-en")
-    parser.add_argument("--tokenizer", type=Path, default=ROOT / "encoders" / "all-MiniLM-L6-v2")
+    parser.add_argument("--tokenizer", type=Path, default=MINILM)
     parser.add_argument("--max-tokens", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    python = peer_python()
+    python = record.peer_python(".venv", ["tokenizers", "numpy"])
 
     ours, peers = [], []
     for number in range(args.rounds):
         print(f"round {number + 1} of {args.rounds}", file=sys.stderr)
-        ours.append(run(TARGET / "read-and-tokenise", args.data, args.tokenizer, args.max_tokens))
+        ours.append(run(RELEASE / "read-and-tokenise", args.data, args.tokenizer, args.max_tokens))
         peers.append(run(python, BENCH / "read_and_tokenise.py", args.data, args.tokenizer, args.max_tokens))
     assert ours[0]["points"] == peers[0]["points"], "both sides read the same points"
     assert ours[0]["tokens"] == peers[0]["tokens"], "both sides made the same tokens"
@@ -70,12 +58,12 @@ def main():
     if not (synthetic / "trn.json").exists():
         print("writing a synthetic data set of 2.25 M points", file=sys.stderr)
         part = synthetic.with_suffix(".part")
-        subprocess.run([TARGET / "synthetic-lf", part, "2250000", "1300000", "50000000"], check=True)
+        subprocess.run([RELEASE / "synthetic-lf", part, "2250000", "1300000", "50000000"], check=True)
         part.rename(synthetic)
     print("loading it", file=sys.stderr)
-    loaded = run(TARGET / "load", synthetic)
+    loaded = run(RELEASE / "load", synthetic)
     print("scoring a million rows", file=sys.stderr)
-    scored = run(TARGET / "score-million", BENCH / "data" / "million-predictions")
+    scored = run(RELEASE / "score-million", BENCH / "data" / "million-predictions")
 
     def median(runs, key):
         return statistics.median(one[key] for one in runs)
@@ -109,23 +97,9 @@ def main():
     head = (f"{ours[0]['points']:,} points of {args.data.name}, {ours[0]['tokens']:,} tokens, "
             f"at most {args.max_tokens} a text; medians of {args.rounds}")
     print(head, table, sep="\n")
-    write_record(head, table, {"ngame": ours, "python": peers, "load": loaded, "score": scored})
-
-
-def write_record(head, table, raw):
-    """Stores the figures with what it takes to repeat them."""
-    def git(*words):
-        return subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
-
-    today = datetime.date.today().isoformat()
-    folder = BENCH / "results" / f"{today}-data"
-    folder.mkdir(parents=True, exist_ok=True)
-    commit = git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain") else "")
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}"
-    (folder / "README.md").write_text(
-        f"# Data: reading, tokenising, scoring\n\n- command: `make bench-data DATA=…`\n- commit: {commit}\n"
-        f"- machine: {machine}\n- date: {today}\n\n{head}\n\n```\n{table}\n```\n")
-    (folder / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
+    record.write("data", "Data: reading, tokenising, scoring", f"make bench-data DATA={args.data.name}", f"{head}\n\n{table}",
+                 {"ngame": ours, "python": peers, "load": loaded, "score": scored},
+                 record.versions(python, ["tokenizers", "numpy"]))
 
 
 if __name__ == "__main__":

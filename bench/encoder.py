@@ -17,22 +17,16 @@ goes to standard output and, with its command, commit, machine and versions, to 
     memory      how much ngame takes for a step of train-real within a budget
 """
 import argparse
-import datetime
-import json
-import os
-import platform
 import statistics
-import subprocess
 import sys
-import time
 from pathlib import Path
+
+import record
+from record import BENCH, MINILM, RELEASE
 
 from turns import Side
 
-ROOT = Path(__file__).resolve().parent.parent
-BENCH = ROOT / "bench"
-OURS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "encoder"
-MINILM = ROOT / "encoders" / "all-MiniLM-L6-v2"
+OURS = RELEASE / "encoder"
 GIB = 1 << 30
 PACKAGES = ["torch", "transformers", "sentence-transformers", "onnxruntime", "onnx", "onnxscript", "safetensors", "numpy"]
 CASES = ["query", "gemm-share", "memory", "embed", "train-step", "train-real"]
@@ -42,22 +36,6 @@ PAIRS = 1600
 LEAST_COSINE = 0.99999
 # "python library for reading and writing image files", with [CLS] and [SEP].
 QUERY = [101, 18750, 3075, 2005, 3752, 1998, 3015, 3746, 6764, 102]
-
-
-def peer_python():
-    """A Python with the peers' packages, made once."""
-    python = BENCH / ".venv" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", BENCH / ".venv"], check=True)
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-    return python
-
-
-def peer_versions(python):
-    program = ("import importlib.metadata as m, json, sys; "
-               "print(json.dumps({name: m.version(name) for name in sys.argv[1:]}))")
-    done = subprocess.run([python, "-c", program, *PACKAGES], check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout)
 
 
 class Bench:
@@ -224,8 +202,8 @@ def main():
     if missing:
         sys.exit(f"{args.data} has no " + ", ".join(f"{name}.json.gz" for name in missing))
 
-    python = peer_python()
-    versions = peer_versions(python)
+    python = record.peer_python(".venv", PACKAGES)
+    versions = record.versions(python, PACKAGES)
     bench = Bench(args, python)
     head = f"{args.data.name}; medians; ratio = the peer's time / ngame's"
     for case in CASES:
@@ -237,24 +215,11 @@ def main():
 
 
 def write_record(args, head, table, versions, raw):
-    """Stores the figures with what it takes to repeat them."""
-    def git(*words):
-        return subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
-
-    today = datetime.date.today().isoformat()
     # A run of some cases does not overwrite the record of all.
     some = "" if args.only == CASES else "-" + "-".join(case for case in CASES if case in args.only)
-    folder = BENCH / "results" / f"{today}-encoder{some}"
-    folder.mkdir(parents=True, exist_ok=True)
-    commit = git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain") else "")
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}"
     flags = f" (bench/encoder.py --only {' '.join(args.only)})" if some else ""
-    software = ", ".join(f"{name} {version}" for name, version in versions.items())
-    (folder / "README.md").write_text(
-        f"# Encoder: training, embedding, answering\n\n- command: `make bench-encoder DATA=…`{flags}\n"
-        f"- commit: {commit}\n- machine: {machine}\n- peers: Python {platform.python_version()}, {software}\n"
-        f"- date: {today}\n\n{head}\n\n```\n{table}\n```\n")
-    (folder / "raw.json").write_text(json.dumps({"versions": versions, "cases": raw}, indent=1) + "\n")
+    record.write(f"encoder{some}", "Encoder: training, embedding, answering",
+                 f"make bench-encoder DATA={args.data.name}{flags}", f"{head}\n\n{table}", raw, versions)
 
 
 if __name__ == "__main__":

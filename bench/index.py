@@ -10,21 +10,19 @@ labels, with 2,000 test titles as queries, and synthetic unit vectors around cen
 clustering.py). The table goes to standard output and to bench/results/.
 """
 import argparse
-import datetime
 import gzip
 import json
-import os
-import platform
 import random
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-BENCH = ROOT / "bench"
-RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
-PYTHON = BENCH / ".venv" / "bin" / "python"
+import record
+from record import BENCH, MINILM, RELEASE
+from turns import Side
+
+PACKAGES = ["numpy", "hnswlib", "faiss-cpu", "usearch"]
 PEERS = ["hnswlib", "faiss", "usearch", "usearch-f16"]
 N_QUERIES = 2_000
 K = 100
@@ -32,23 +30,10 @@ RECALL = 0.95
 CONNECTIVITY = 16
 BUILD_WIDTH = 128
 
-sys.path.insert(0, str(BENCH))
-from turns import Side  # noqa: E402
-
-
-def install_peers():
-    if not PYTHON.exists():
-        subprocess.run([sys.executable, "-m", "venv", BENCH / ".venv"], check=True)
-    try:
-        subprocess.run([PYTHON, "-c", "import faiss, hnswlib, numpy, usearch"], check=True, capture_output=True)
-    except subprocess.CalledProcessError:
-        subprocess.run([PYTHON, "-m", "pip", "install", "-q", "numpy", "hnswlib", "faiss-cpu", "usearch"], check=True)
-
-
 def real_vectors(data, folder):
     """The vectors of all label titles and of some test titles, made once."""
     vectors, queries = folder / f"{data.name}-labels.npy", folder / f"{data.name}-queries.npy"
-    embed = [RELEASE / "ngame", "embed", "--encoder", ROOT / "encoders" / "all-MiniLM-L6-v2"]
+    embed = [RELEASE / "ngame", "embed", "--encoder", MINILM]
     if not vectors.exists():
         words = ["--input", data, "--part", "labels", "--text", "title", "--out", vectors]
         subprocess.run([*embed, *words], check=True, stdout=sys.stderr)
@@ -62,7 +47,7 @@ def real_vectors(data, folder):
     return vectors, queries
 
 
-def synthetic_vectors(n, folder):
+def synthetic_vectors(python, n, folder):
     """Unit vectors around centres; the last of them are the queries."""
     vectors, queries = folder / f"synthetic-{n}.npy", folder / f"synthetic-{n}-queries.npy"
     if not (vectors.exists() and queries.exists()):
@@ -72,11 +57,11 @@ def synthetic_vectors(n, folder):
             "made = make_vectors(folder, n + n_queries, 384)\n"
             "all = np.load(made, mmap_mode='r')\n"
             f"np.save({str(vectors)!r}, all[:n]); np.save({str(queries)!r}, all[n:]); made.unlink()\n")
-        subprocess.run([PYTHON, "-c", program], check=True, cwd=BENCH)
+        subprocess.run([python, "-c", program], check=True, cwd=BENCH)
     return vectors, queries
 
 
-def compare(vectors, queries, rounds, peers):
+def compare(python, vectors, queries, rounds, peers):
     """What every side says when it is ready, and at each of its turns."""
     ours = {"ngame": "f32", "ngame-f16": "f16", "exact": "exact", "exact-f16": "exact-f16"}
     sides = {}
@@ -86,7 +71,7 @@ def compare(vectors, queries, rounds, peers):
         sides[name] = Side(name, [RELEASE / "index", vectors, queries, *words])
     for name in peers:
         words = [name, vectors, queries, K, RECALL, CONNECTIVITY, BUILD_WIDTH]
-        sides[name] = Side(name, [PYTHON, BENCH / "index_peer.py", *words],
+        sides[name] = Side(name, [python, BENCH / "index_peer.py", *words],
                            OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     ready = {name: json.loads(side.ready) for name, side in sides.items()}
     # The scans take long, and once is enough to see where the graph overtakes them.
@@ -121,7 +106,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--peers", nargs="*", default=PEERS)
     args = parser.parse_args()
-    install_peers()
+    python = record.peer_python(".venv", PACKAGES)
     folder = BENCH / "data" / "index"
     folder.mkdir(parents=True, exist_ok=True)
     raw, lines = {}, []
@@ -129,32 +114,18 @@ def main():
     if args.data:
         cases.append((f"label titles of {args.data.name}, MiniLM", real_vectors(args.data, folder)))
     if args.synthetic:
-        cases.append((f"{args.synthetic:,} synthetic unit vectors", synthetic_vectors(args.synthetic, folder)))
+        cases.append((f"{args.synthetic:,} synthetic unit vectors", synthetic_vectors(python, args.synthetic, folder)))
     for title, (vectors, queries) in cases:
-        raw[title] = compare(vectors, queries, args.rounds, args.peers)
+        raw[title] = compare(python, vectors, queries, args.rounds, args.peers)
         shape = raw[title]["ready"]["ngame"]
         lines += table(f"{title}: {shape['n_vectors']:,} x {shape['dim']}, {N_QUERIES:,} queries, one thread, "
                        f"medians of {args.rounds} turns", raw[title], args.peers) + [""]
     print("\n".join(lines))
 
-    def output(*words):
-        return subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
-
-    versions = output(PYTHON, "-m", "pip", "list", "--format", "freeze").splitlines()
-    versions = [line for line in versions if line.split("==")[0] in ("hnswlib", "faiss-cpu", "usearch")]
-    commit = output("git", "rev-parse", "--short", "HEAD")
-    commit += " with changes" if output("git", "status", "--porcelain", "crates", "bench/src") else ""
-    today = datetime.date.today().isoformat()
-    results = BENCH / "results" / f"{today}-index"
-    results.mkdir(parents=True, exist_ok=True)
-    (results / "README.md").write_text(
-        f"# Index\n\n- command: `make bench-index DATA={args.data.name if args.data else ''} "
-        f"SYNTHETIC={args.synthetic}`\n- commit: {commit}\n"
-        f"- machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; load when it ended: "
-        f"{os.getloadavg()[0]:.1f}\n- peers: {', '.join(versions)}, Python {platform.python_version()}\n"
-        f"- date: {today}\n- M = {CONNECTIVITY}, build width {BUILD_WIDTH}, the {K} best at a recall of at least "
-        f"{RECALL}\n\n```\n" + "\n".join(lines).rstrip() + "\n```\n")
-    (results / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
+    record.write("index", "Index",
+                 f"make bench-index DATA={args.data.name if args.data else ''} SYNTHETIC={args.synthetic}",
+                 "\n".join(lines), raw, record.versions(python, PACKAGES),
+                 [f"M = {CONNECTIVITY}, build width {BUILD_WIDTH}, the {K} best at a recall of at least {RECALL}"])
 
 
 if __name__ == "__main__":

@@ -9,36 +9,20 @@ only encodes and searches; ngame also counts votes, scores words and fuses. The 
 to bench/results/.
 """
 import argparse
-import datetime
 import gzip
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-BENCH = ROOT / "bench"
-RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
-PYTHON = BENCH / ".venv" / "bin" / "python"
-ENCODER = ROOT / "encoders" / "all-MiniLM-L6-v2"
+import record
+from record import BENCH, MINILM, RELEASE
+from turns import Side
+
 PACKAGES = ["torch", "sentence-transformers", "hnswlib", "numpy", "tokenizers"]
 N_ONE, N_TOKENS = 300, 10
 TOP = 5
-
-sys.path.insert(0, str(BENCH))
-from turns import Side  # noqa: E402
-
-
-def install_peer():
-    if not PYTHON.exists():
-        subprocess.run([sys.executable, "-m", "venv", BENCH / ".venv"], check=True)
-    try:
-        subprocess.run([PYTHON, "-c", "import hnswlib, sentence_transformers"], check=True, capture_output=True)
-    except subprocess.CalledProcessError:
-        subprocess.run([PYTHON, "-m", "pip", "install", "-q", *PACKAGES], check=True)
 
 
 def trained(data, views, folder):
@@ -46,13 +30,13 @@ def trained(data, views, folder):
     model = folder / f"{data.name}-{views}"
     if not (model / "manifest.json").exists():
         begun = Path(f"{model}.run").exists()
-        settings = ["--text", "title", "--encoder", ENCODER, "--epochs", 0, "--views", views]
+        settings = ["--text", "title", "--encoder", MINILM, "--epochs", 0, "--views", views]
         words = ["train", data, "--out", model, *(["--resume"] if begun else settings)]
         subprocess.run([RELEASE / "ngame", *map(str, words)], check=True, stdout=sys.stderr)
     return model
 
 
-def write_texts(data, folder):
+def write_texts(data, folder, python):
     """All test titles, and some of ten tokens, one a line."""
     with gzip.open(data / "tst.json.gz", "rt") as lines:
         titles = [" ".join(json.loads(line)["title"].split()) for line in lines]
@@ -60,19 +44,19 @@ def write_texts(data, folder):
     (folder / "all.txt").write_text("\n".join(titles) + "\n")
     program = (
         "import json, sys; from tokenizers import Tokenizer\n"
-        f"tokenizer = Tokenizer.from_file({str(ENCODER / 'tokenizer.json')!r}); tokenizer.no_padding()\n"
+        f"tokenizer = Tokenizer.from_file({str(MINILM / 'tokenizer.json')!r}); tokenizer.no_padding()\n"
         f"titles = open({str(folder / 'all.txt')!r}).read().splitlines()\n"
         f"chosen = [t for t, e in zip(titles, tokenizer.encode_batch(titles)) if len(e.ids) == {N_TOKENS}][:{N_ONE}]\n"
         f"open({str(folder / 'one.txt')!r}, 'w').write('\\n'.join(chosen) + '\\n')\n")
-    subprocess.run([PYTHON, "-c", program], check=True)
+    subprocess.run([python, "-c", program], check=True)
     return folder / "one.txt", folder / "all.txt"
 
 
-def compare(models, texts, threads, turn, rounds, recall):
+def compare(python, models, texts, threads, turn, rounds, recall):
     sides = {f"ngame, {views}": Side(views, [RELEASE / "predict", model, texts, "--threads", threads, "--top", TOP])
              for views, model in models.items()}
     # All models have the same encoder and classifiers.
-    words = [PYTHON, BENCH / "predict_peer.py", next(iter(models.values())), texts, threads, TOP, recall]
+    words = [python, BENCH / "predict_peer.py", next(iter(models.values())), texts, threads, TOP, recall]
     sides["Python"] = Side("Python", words)
     turns = [{name: side.turn(turn) for name, side in sides.items()} for _ in range(rounds)]
     for side in sides.values():
@@ -94,16 +78,15 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--views", nargs="+", default=["all", "paper"], help="a model of each is trained and timed")
     args = parser.parse_args()
-    install_peer()
+    python = record.peer_python(".venv", PACKAGES)
     folder = BENCH / "data" / "predict"
     folder.mkdir(parents=True, exist_ok=True)
     models = {views: trained(args.data, views, folder) for views in args.views}
-    one, many = write_texts(args.data, folder)
-    recall = json.loads((models[args.views[0]] / "manifest.json").read_text())
-    recall = recall.get("index", {}).get("recall") or 0.98
+    one, many = write_texts(args.data, folder, python)
+    recall = json.loads((models[args.views[0]] / "manifest.json").read_text())["index"]["recall"]
     n_many = len(many.read_text().splitlines())
-    raw = {"one": compare(models, one, 1, "one", args.rounds, recall),
-           "many": compare(models, many, 2, "all", max(1, args.rounds // 2), recall)}
+    raw = {"one": compare(python, models, one, 1, "one", args.rounds, recall),
+           "many": compare(python, models, many, 2, "all", max(1, args.rounds // 2), recall)}
     lines = [f"one text of {N_TOKENS} tokens, one thread, the middle of {N_ONE} texts",
              "                       p50 ms  texts/s     ratio   peak MB"]
     lines += [row(name, raw["one"], lambda said: statistics.median(said["milliseconds"]), lambda ms: 1e3 / ms)
@@ -113,27 +96,12 @@ def main():
               for name in raw["many"][0]]
     print("\n".join(lines))
 
-    def output(*words):
-        return subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
-
-    versions = output(PYTHON, "-m", "pip", "list", "--format", "freeze").splitlines()
-    versions = [line for line in versions if line.split("==")[0] in PACKAGES]
-    commit = output("git", "rev-parse", "--short", "HEAD")
-    commit += " with changes" if output("git", "status", "--porcelain", "crates", "bench/src") else ""
-    today = datetime.date.today().isoformat()
-    results = BENCH / "results" / f"{today}-predict"
-    results.mkdir(parents=True, exist_ok=True)
-    (results / "README.md").write_text(
-        f"# Prediction\n\n- command: `make bench-predict DATA={args.data.name}`\n- commit: {commit}\n"
-        f"- machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; load when it ended: "
-        f"{os.getloadavg()[0]:.1f}\n- peer: {', '.join(versions)}, Python {platform.python_version()}\n"
-        f"- both sides search the classifiers at a recall of {recall:.3f}\n- date: {today}\n\n```\n"
-        + "\n".join(lines) + "\n```\n")
     for turns in raw.values():
         for turn in turns:
             for said in turn.values():
                 said["milliseconds"] = statistics.median(said["milliseconds"]) if said["milliseconds"] else None
-    (results / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
+    record.write("predict", "Prediction", f"make bench-predict DATA={args.data.name}", "\n".join(lines), raw,
+                 record.versions(python, PACKAGES), [f"both sides search the classifiers at a recall of {recall:.3f}"])
 
 
 if __name__ == "__main__":

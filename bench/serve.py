@@ -9,10 +9,8 @@ loaded anew every ten seconds. The table goes to standard output and to bench/re
 """
 import argparse
 import atexit
-import datetime
 import json
 import os
-import platform
 import random
 import signal
 import socket
@@ -23,22 +21,13 @@ import time
 import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-BENCH = ROOT / "bench"
-RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
-PYTHON = BENCH / ".venv" / "bin" / "python"
+import record
+from record import BENCH, RELEASE
+
 PEER_PACKAGES = ["fastapi", "uvicorn", "sentence-transformers", "hnswlib", "torch", "numpy"]
 WORDS = 7  # With the two tokens that every text gets, about ten.
 CONNECTIONS = 32
 OVERLOAD = 4
-
-
-def install_peers():
-    if not PYTHON.exists():
-        subprocess.run([sys.executable, "-m", "venv", BENCH / ".venv"], check=True)
-    probe = "import fastapi, hnswlib, sentence_transformers, torch, uvicorn"
-    if subprocess.run([PYTHON, "-c", probe], capture_output=True).returncode:
-        subprocess.run([PYTHON, "-m", "pip", "install", "-q", *PEER_PACKAGES], check=True)
 
 
 def free_port():
@@ -100,8 +89,8 @@ def ours(model, *more):
     return Service("ngame", [RELEASE / "ngame", "serve", f"m={model.resolve()}", "--addr", "127.0.0.1:PORT", *more])
 
 
-def peer(model):
-    command = [PYTHON, "-m", "uvicorn", "serve_peer:app", "--port", "PORT", "--log-level", "warning"]
+def peer(model, python):
+    command = [python, "-m", "uvicorn", "serve_peer:app", "--port", "PORT", "--log-level", "warning"]
     return Service("FastAPI", command, NGAME_MODEL=str(model.resolve()), TOKENIZERS_PARALLELISM="false",
                    HF_HUB_OFFLINE="1")
 
@@ -120,8 +109,8 @@ def make_texts(service, folder):
     return path
 
 
-def compare(model, texts, rounds, seconds):
-    sides = [ours(model, "--max-queue", "1024"), peer(model)]
+def compare(model, python, texts, rounds, seconds):
+    sides = [ours(model, "--max-queue", "1024"), peer(model, python)]
     for side in sides:
         load(side, texts, seconds=2)
         side.sleep()
@@ -221,43 +210,23 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     if args.soak:
         name, raw = "serve-soak", soak(args.model, lambda service: make_texts(service, folder), args.soak)
-        lines, title = soak_lines(raw), f"make soak-serve MODEL={args.model.name} SECONDS={args.soak:.0f}"
+        lines, command, peers = soak_lines(raw), f"make soak-serve MODEL={args.model.name} SECONDS={args.soak:.0f}", None
     else:
-        install_peers()
+        python = record.peer_python(".venv", PEER_PACKAGES)
+        peers = record.versions(python, PEER_PACKAGES)
         service = ours(args.model)
         texts = make_texts(service, folder)
         facts = json.loads(service.get("/v1/models"))["models"][0]
         service.close()
-        turns = compare(args.model, texts, args.rounds, args.seconds)
+        turns = compare(args.model, python, texts, args.rounds, args.seconds)
         capacity = statistics.median(turn["ngame"]["many"]["per_second"] for turn in turns)
         over = overload(args.model, texts, capacity, args.seconds)
         name, raw = "serve", {"model": facts, "turns": turns, "overload": over}
         lines = [f"{facts['n_labels']:,} labels, vectors of {facts['dim']}, texts of {WORDS} words, medians of "
                  f"{args.rounds} turns"] + table(turns, over)
-        title = f"make bench-serve MODEL={args.model.name}"
+        command = f"make bench-serve MODEL={args.model.name}"
     print("\n".join(lines))
-    record(name, title, lines, raw)
-
-
-def record(name, title, lines, raw):
-    def output(*words):
-        return subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
-
-    commit = output("git", "rev-parse", "--short", "HEAD")
-    commit += " with changes" if output("git", "status", "--porcelain", "crates", "bench/src") else ""
-    versions = []
-    if name == "serve":
-        listed = output(PYTHON, "-m", "pip", "list", "--format", "freeze").splitlines()
-        versions = [line for line in listed if line.split("==")[0] in PEER_PACKAGES]
-    today = datetime.date.today().isoformat()
-    results = BENCH / "results" / f"{today}-{name}"
-    results.mkdir(parents=True, exist_ok=True)
-    peers = f"- peers: {', '.join(versions)}, Python {platform.python_version()}\n" if versions else ""
-    (results / "README.md").write_text(
-        f"# Serve\n\n- command: `{title}`\n- commit: {commit}\n- machine: {os.cpu_count()} cores, "
-        f"{platform.machine()}, {platform.system()}; load when it ended: {os.getloadavg()[0]:.1f}\n{peers}"
-        f"- date: {today}\n\n```\n" + "\n".join(lines).rstrip() + "\n```\n")
-    (results / "raw.json").write_text(json.dumps(raw, indent=1) + "\n")
+    record.write(name, "Serve", command, "\n".join(lines), raw, peers)
 
 
 if __name__ == "__main__":
