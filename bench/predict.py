@@ -23,6 +23,7 @@ from turns import Side
 PACKAGES = ["torch", "sentence-transformers", "hnswlib", "numpy", "tokenizers"]
 N_ONE, N_TOKENS = 300, 10
 TOP = 5
+RECALL = 0.98  # Of the peer's graph, where ngame's index reaches more.
 
 
 def trained(data, views, folder):
@@ -83,7 +84,8 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     models = {views: trained(args.data, views, folder) for views in args.views}
     one, many = write_texts(args.data, folder, python)
-    recall = json.loads((models[args.views[0]] / "manifest.json").read_text())["index"]["recall"]
+    found = json.loads((models[args.views[0]] / "manifest.json").read_text())["index"]["recall"]
+    recall = min(found, RECALL)
     n_many = len(many.read_text().splitlines())
     raw = {"one": compare(python, models, one, 1, "one", args.rounds, recall),
            "many": compare(python, models, many, 2, "all", max(1, args.rounds // 2), recall)}
@@ -101,7 +103,7 @@ def main():
             for said in turn.values():
                 said["milliseconds"] = statistics.median(said["milliseconds"]) if said["milliseconds"] else None
     record.write("predict", "Prediction", f"make bench-predict DATA={args.data.name}", "\n".join(lines), raw,
-                 record.versions(python, PACKAGES), [f"both sides search the classifiers at a recall of {recall:.3f}"])
+                 record.versions(python, PACKAGES), [f"recall of the exact 100 best classifiers: ngame {found:.3f}, Python at least {recall:.3f}"])
 
 
 if __name__ == "__main__":

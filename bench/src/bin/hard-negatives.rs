@@ -142,8 +142,10 @@ fn main() -> anyhow::Result<()> {
         // A point with some labels and a title that can be read at a glance.
         let readable = |&(_, &point): &(usize, &u32)| {
             let place = corpus.trained.get(point as usize);
-            let text = place.map(|&place| dataset.train.texts.get(place as usize)).unwrap_or_default();
-            (25..70).contains(&text.chars().count()) && corpus.positives.row(point as usize).len() >= 5
+            let text =
+                place.map(|&place| dataset.train.texts.get(place as usize)).unwrap_or_default();
+            (25..70).contains(&text.chars().count())
+                && corpus.positives.row(point as usize).len() >= 5
         };
         let Some((row, &point)) = chosen.iter().enumerate().find(readable) else {
             anyhow::bail!("no point has five labels and a title of 25 to 70 letters");

@@ -7,6 +7,7 @@
 //! in whether a multiplication and an addition are rounded once or twice. No other code in the crate
 //! knows about processors.
 
+pub(crate) mod code_dots;
 pub(crate) mod math;
 pub(crate) mod panel;
 pub(crate) mod row_dots;

@@ -4,10 +4,13 @@
 //! leaves of XGBoost and the histograms of LightGBM. Trees are grown on all pairs and all features, so
 //! nothing is random.
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::binned::{Binned, n_rows};
+use super::flat_trees::FlatTrees;
 use super::growth::grow;
 use super::histogram::Member;
 use super::objective::{Objective, Pairs};
@@ -38,12 +41,22 @@ impl Default for BoostingOptions {
 }
 
 /// Trees whose answers add up to a score.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoostedTrees {
     n_features: usize,
     base: f32,
     trees: Vec<RegressionTree>,
+    /// The same trees, as [`Self::predict_many`] walks them.
+    #[serde(skip)]
+    flat: OnceLock<FlatTrees>,
+}
+
+impl PartialEq for BoostedTrees {
+    /// How the trees are laid out does not matter.
+    fn eq(&self, other: &Self) -> bool {
+        self.n_features == other.n_features && self.base == other.base && self.trees == other.trees
+    }
 }
 
 impl BoostedTrees {
@@ -68,7 +81,8 @@ impl BoostedTrees {
         pairs.assert_usable(objective);
         let binned = Binned::new(pairs.features, pairs.n_features);
         let base = objective.base(pairs);
-        let mut boosted = Self { n_features: pairs.n_features, base, trees: Vec::new() };
+        let mut boosted =
+            Self { n_features: pairs.n_features, base, trees: Vec::new(), flat: OnceLock::new() };
         let mut held_out = held_out.map(|held_out| {
             held_out.assert_usable(objective);
             assert_eq!(held_out.n_features, pairs.n_features, "held-out pairs have these features");
@@ -125,14 +139,11 @@ impl BoostedTrees {
     /// If there is not exactly one score to a row.
     pub fn predict_many(&self, features: &[f32], scores: &mut [f32]) {
         assert_eq!(n_rows(features, self.n_features), scores.len(), "every pair gets a score");
+        let flat = self.flat.get_or_init(|| FlatTrees::new(&self.trees));
         let rows = features.par_chunks(ROWS * self.n_features);
         scores.par_chunks_mut(ROWS).zip(rows).for_each(|(scores, rows)| {
             let mut sums = [f64::from(self.base); ROWS];
-            for tree in &self.trees {
-                for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(self.n_features)) {
-                    *sum += f64::from(tree.predict(row));
-                }
-            }
+            flat.add_answers(rows, self.n_features, &mut sums[..scores.len()]);
             for (score, sum) in scores.iter_mut().zip(sums) {
                 *score = sum as f32;
             }

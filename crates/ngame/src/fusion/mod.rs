@@ -22,6 +22,7 @@
 mod binned;
 mod boosting;
 mod fit;
+mod flat_trees;
 mod fused;
 mod growth;
 mod histogram;

@@ -157,6 +157,26 @@ fn the_same_bytes_on_any_number_of_threads() {
 }
 
 #[test]
+fn many_pairs_get_the_scores_that_each_gets_alone() {
+    let made = noisy(60, 10, 9);
+    let options = BoostingOptions { n_trees: 12, ..Default::default() };
+    let trees =
+        BoostedTrees::fit(&pairs(&made), None, Objective::Logistic, &options, &Silent).unwrap();
+    let n_features = trees.n_features();
+    let mut features = made.0.clone();
+    features.iter_mut().step_by(11).for_each(|feature| *feature = f32::NAN);
+    features[7] = f32::INFINITY;
+    for n in [0, 1, 7, 8, 9, 255, 256, 257, 600] {
+        let rows = &features[..n * n_features];
+        let mut scores = vec![0.0; n];
+        trees.predict_many(rows, &mut scores);
+        let alone: Vec<f32> =
+            rows.chunks_exact(n_features).map(|row| trees.predict(row)).collect();
+        assert_eq!(scores, alone, "{n} pairs");
+    }
+}
+
+#[test]
 fn damaged_boosted_trees_are_refused() {
     let made = noisy(40, 5, 8);
     let options = BoostingOptions { n_trees: 3, ..Default::default() };

@@ -101,6 +101,11 @@ impl RegressionTree {
         Self { nodes }
     }
 
+    /// Its nodes.
+    pub(super) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
     /// The answer for one pair's features.
     ///
     /// # Panics

@@ -131,6 +131,13 @@ impl AnyIndex {
         Ok(built.with_longer(Arc::clone(vectors)))
     }
 
+    /// Makes what single queries need, so that the first does not wait for it.
+    pub fn prepare(&self) {
+        if let Self::Exact(index) = self {
+            index.prepare();
+        }
+    }
+
     /// What is told of it.
     pub fn facts(&self) -> IndexFacts {
         match self {

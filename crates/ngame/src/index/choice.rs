@@ -26,8 +26,8 @@ pub fn choose(n_vectors: usize, dim: usize, vector_type: VectorType) -> IndexKin
 }
 
 /// How many vectors a scan goes through in the time that a graph takes for one unit of its search width:
-/// about eight are compared for each, from all over memory, at four times the price.
-const SCANNED_A_WIDTH: usize = 32;
+/// about ten are compared for each, from all over memory, at eight times the price of a code.
+const SCANNED_A_WIDTH: usize = 80;
 
 /// Whether a graph of so many vectors that has to be searched this wide is still faster than a scan.
 /// Vectors of very different lengths can make it search most of what there is.

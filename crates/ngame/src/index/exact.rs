@@ -1,12 +1,14 @@
 //! Exact search: all scores, a block at a time, and of each query the best.
 //!
-//! Many queries share the vectors that are read for them, and matrix products are fastest; one query
-//! takes as long as it takes to read all vectors once, so all that is done is not to keep memory waiting.
+//! Many queries share the vectors that are read for them, and matrix products are fastest. One query takes
+//! as long as it takes to read the vectors once: so codes of 8 bits are read first, which say between which
+//! bounds a score lies, and only vectors that may be among the best are read themselves. What is found is
+//! the same as without codes, to the last bit.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use ngame_nn::{Matrix, multiply};
+use ngame_nn::{CodedQuery, Codes, Matrix, multiply};
 use rayon::prelude::*;
 
 use super::Index;
@@ -18,6 +20,9 @@ use crate::{Error, Result};
 
 /// Queries of a block: its scores stay in the cache until they are ranked.
 const QUERIES: usize = 256;
+
+/// Queries from which on a product with all vectors, widened for it, is faster than scans of their codes.
+const MANY: usize = 12;
 
 /// Vectors of a block.
 const VECTORS: usize = 2_048;
@@ -33,6 +38,8 @@ const SHARE: usize = 1 << 20;
 pub struct ExactIndex {
     vectors: Arc<VectorMatrix>,
     rows: Range<usize>,
+    /// Of the rows; made for the first query that is asked alone.
+    codes: OnceLock<Arc<Codes>>,
 }
 
 impl ExactIndex {
@@ -52,12 +59,47 @@ impl ExactIndex {
     pub fn of_rows(vectors: Arc<VectorMatrix>, rows: Range<usize>) -> Self {
         assert!(u32::try_from(vectors.n_rows()).is_ok(), "vectors are counted in u32");
         assert!(rows.start <= rows.end && rows.end <= vectors.n_rows(), "rows of the matrix");
-        Self { vectors, rows }
+        Self { vectors, rows, codes: OnceLock::new() }
     }
 
     /// The vectors of the index.
     pub fn vectors(&self) -> &VectorMatrix {
         &self.vectors
+    }
+
+    /// Makes what single queries need, so that the first does not wait for it. Few vectors are read as
+    /// they are.
+    pub fn prepare(&self) -> Option<&Codes> {
+        let bytes = self.n_vectors() * self.dim();
+        (bytes >= SHARE).then(|| {
+            let code = || Arc::new(Codes::new(self.vectors.as_rows(), self.rows.clone()));
+            self.codes.get_or_init(code).as_ref()
+        })
+    }
+
+    /// The best of some of the vectors, by their codes first; `vectors` are counted from the first row.
+    fn scan_codes(
+        &self,
+        (codes, coded): (&Codes, &CodedQuery),
+        query: &[f32],
+        k: usize,
+        vectors: Range<usize>,
+    ) -> TopK {
+        let mut maybe = MaybeBest::new(k);
+        let mut bounds = [(0.0, 0.0); SCANNED];
+        for begin in vectors.clone().step_by(SCANNED) {
+            let n = SCANNED.min(vectors.end - begin);
+            codes.bounds(coded, begin..begin + n, &mut bounds[..n]);
+            for (&(low, high), vector) in bounds[..n].iter().zip(begin..) {
+                maybe.offer((self.rows.start + vector) as u32, low, high);
+            }
+        }
+        let ids = maybe.finish();
+        let mut scores = vec![0.0; ids.len()];
+        self.vectors.as_rows().dots(&ids, query, &mut scores);
+        let mut best = TopK::new(k);
+        ids.into_iter().zip(scores).for_each(|(id, score)| best.offer(id, score));
+        best
     }
 
     /// The best of some of the vectors.
@@ -79,6 +121,61 @@ impl ExactIndex {
     }
 }
 
+/// Vectors that may be among the `k` best, by bounds of their scores.
+struct MaybeBest {
+    k: usize,
+    /// At least `k` vectors score as much.
+    reached: f32,
+    /// Those that may be, with their bounds.
+    found: Vec<(u32, f32, f32)>,
+    /// How many there may be before those are dropped that cannot be any more.
+    room: usize,
+}
+
+impl MaybeBest {
+    fn new(k: usize) -> Self {
+        Self {
+            k,
+            reached: f32::NEG_INFINITY,
+            found: Vec::new(),
+            room: k.saturating_mul(4).max(SCANNED),
+        }
+    }
+
+    /// One more vector, whose score lies between two bounds. Bounds that are no numbers say nothing.
+    #[inline]
+    fn offer(&mut self, id: u32, low: f32, high: f32) {
+        if high < self.reached || self.k == 0 {
+            return;
+        }
+        self.found.push((id, if low.is_nan() { f32::NEG_INFINITY } else { low }, high));
+        if self.found.len() >= self.room {
+            self.drop_hopeless();
+            // Where bounds are wide, many stay; looking at them again for every new one would take long.
+            self.room = self.room.max(2 * self.found.len());
+        }
+    }
+
+    fn drop_hopeless(&mut self) {
+        if self.found.len() <= self.k {
+            return;
+        }
+        let descending = |a: &(u32, f32, f32), b: &(u32, f32, f32)| b.1.total_cmp(&a.1);
+        let kth = self.found.select_nth_unstable_by(self.k - 1, descending).1.1;
+        self.reached = self.reached.max(kth);
+        let reached = self.reached;
+        self.found.retain(|one| one.2 >= reached || one.2.is_nan());
+    }
+
+    /// Those left, by their numbers.
+    fn finish(mut self) -> Vec<u32> {
+        self.drop_hopeless();
+        let mut ids: Vec<u32> = self.found.into_iter().map(|one| one.0).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
 impl Index for ExactIndex {
     fn n_vectors(&self) -> usize {
         self.rows.len()
@@ -91,13 +188,24 @@ impl Index for ExactIndex {
     fn search(&self, query: &[f32], k: usize) -> Result<Vec<(u32, f32)>> {
         assert_eq!(query.len(), self.dim(), "a query is as long as vectors");
         let n = self.n_vectors();
-        let bytes = n * self.dim() * self.vectors.vector_type().width();
-        let n_parts = rayon::current_num_threads().min(bytes / SHARE).max(1);
+        let coded = self.prepare().map(|codes| (codes, codes.query(query)));
+        let width = if coded.is_some() { 1 } else { self.vectors.vector_type().width() };
+        let n_parts = rayon::current_num_threads().min(n * self.dim() * width / SHARE).max(1);
+        let begin = |part: usize| part * n / n_parts;
+        let part = |part: usize| {
+            let some = begin(part)..begin(part + 1);
+            let best = match &coded {
+                Some((codes, coded)) => self.scan_codes((codes, coded), query, k, some),
+                None => {
+                    let first = self.rows.start;
+                    self.scan(query, k, first + some.start..first + some.end)
+                }
+            };
+            best.finish()
+        };
         if n_parts == 1 {
-            return Ok(self.scan(query, k, self.rows.clone()).finish());
+            return Ok(part(0));
         }
-        let begin = |part: usize| self.rows.start + part * n / n_parts;
-        let part = |part: usize| self.scan(query, k, begin(part)..begin(part + 1)).finish();
         let parts: Vec<Vec<(u32, f32)>> = (0..n_parts).into_par_iter().map(part).collect();
         let mut best = TopK::new(k);
         parts.into_iter().flatten().for_each(|(id, score)| best.offer(id, score));
@@ -110,7 +218,14 @@ impl Index for ExactIndex {
         k: usize,
         observer: &dyn Observer,
     ) -> Result<ScoredCsr> {
-        search_rows(queries, &self.vectors, self.rows.clone(), k, None, observer)
+        if queries.n_rows() >= MANY {
+            return search_rows(queries, &self.vectors, self.rows.clone(), k, None, observer);
+        }
+        let mut found = ScoredCsr::new(self.vectors.n_rows() as u32);
+        for query in 0..queries.n_rows() {
+            found.push_row(&mut self.search(&queries.row(query).to_vec(), k)?);
+        }
+        Ok(found)
     }
 }
 
@@ -248,6 +363,33 @@ mod tests {
             let one = rest.search(&vector, 9).unwrap();
             assert!(one.iter().all(|&(id, _)| (600..900).contains(&id)) && one.len() == 9);
             assert!(others.row(query).0.iter().all(|id| one.iter().any(|(other, _)| other == id)));
+        }
+    }
+
+    #[test]
+    fn codes_find_what_a_scan_finds_to_the_last_bit() {
+        let noise = |i: usize| (((i * 7919 + i / 13) % 4093) as f32 / 2046.5 - 1.0).powi(3);
+        let dim = 65;
+        for with_bias in [false, true] {
+            let mut numbers: Vec<f32> = (0..20_000 * dim).map(noise).collect();
+            if with_bias {
+                numbers.chunks_mut(dim).for_each(|row| row[dim - 1] = 30.0 * row[0] - 20.0);
+            }
+            // Vectors that are the same twice, and many that are nothing.
+            numbers.copy_within(0..500 * dim, 9_000 * dim);
+            numbers[700 * dim..1_900 * dim].fill(0.0);
+            let vectors = Arc::new(VectorMatrix::from_f32(numbers, dim).to_f16());
+            for rows in [0..20_000, 1_000..19_777] {
+                let index = ExactIndex::of_rows(Arc::clone(&vectors), rows.clone());
+                assert!(index.prepare().is_some());
+                for (query, k) in [(1, 0), (2, 1), (3, 10), (4, 300), (5, 30_000)] {
+                    let query: Vec<f32> = (0..dim).map(|i| noise(i * 37 + query)).collect();
+                    let expected = index.scan(&query, k, rows.clone()).finish();
+                    assert_eq!(index.search(&query, k).unwrap(), expected, "{rows:?} {k}");
+                    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+                    assert_eq!(one.install(|| index.search(&query, k)).unwrap(), expected);
+                }
+            }
         }
     }
 

@@ -172,11 +172,16 @@ impl TrainPlan {
             config,
             choices,
         };
-        let sampler = plan.sampler();
-        plan.cluster_sizes = (0..n_epochs).map(|epoch| sampler.cluster_size(epoch)).collect();
-        plan.n_steps = plan.cluster_sizes.iter().map(|&size| plan.n_batches(size) as u64).sum();
-        plan.n_warmup_steps = (plan.n_steps as f64 * plan.config.optimiser.warmup).round() as u64;
+        plan.lay_out_epochs();
         Ok((plan, corpus, encoder))
+    }
+
+    /// Says how large clusters are in every epoch, and how many steps that makes.
+    fn lay_out_epochs(&mut self) {
+        let sampler = self.sampler();
+        self.cluster_sizes = (0..self.n_epochs()).map(|epoch| sampler.cluster_size(epoch)).collect();
+        self.n_steps = self.cluster_sizes.iter().map(|&size| self.n_batches(size) as u64).sum();
+        self.n_warmup_steps = (self.n_steps as f64 * self.config.optimiser.warmup).round() as u64;
     }
 
     /// The corpus of a plan that was made before.
@@ -333,4 +338,70 @@ fn choose_max_tokens(
     let length = lengths.get(at.min(lengths.len().saturating_sub(1))).copied().unwrap_or(1);
     let chosen = length.next_multiple_of(8).max(16).min(most).min(longest);
     Ok((chosen, format!("{:.0} % of the texts have at most {length} tokens", share * 100.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::training::{Preset, config_from};
+
+    /// The paper's data sets as it describes them: training points and labels (its table of statistics),
+    /// points of a batch, epochs and tokens of a text (its table of settings).
+    const PUBLISHED: [(Preset, usize, usize, usize, usize, usize); 5] = [
+        (Preset::LfAmazonTitles131K, 294_805, 131_073, 1_600, 300, 32),
+        (Preset::LfAmazonTitles1M3, 2_248_619, 1_305_265, 1_600, 300, 32),
+        (Preset::LfAmazon131K, 294_805, 131_073, 350, 300, 128),
+        (Preset::LfWikiSeeAlso320K, 693_082, 312_330, 350, 300, 128),
+        (Preset::LfWikipedia500K, 1_813_391, 501_070, 256, 40, 256),
+    ];
+
+    #[test]
+    fn the_papers_presets_are_sized_for_its_data_sets() {
+        for (preset, n_train, n_labels, batch_size, n_epochs, max_tokens) in PUBLISHED {
+            let config = config_from(Some(preset), None, &[]).unwrap();
+            config.check().unwrap();
+            assert_eq!(config.encoder.max_tokens, Some(max_tokens), "{preset}");
+            assert!(!config.batching.label_points, "{preset}");
+            let mut plan = TrainPlan {
+                threads: 1,
+                n_steps: 0,
+                n_warmup_steps: 0,
+                cluster_sizes: Vec::new(),
+                estimate: Estimate {
+                    seconds_per_epoch: 0.0,
+                    seconds: 0.0,
+                    tokens_per_epoch: 0,
+                    memory: 0,
+                },
+                data: DataFacts {
+                    n_points: n_train,
+                    n_held_out: 0,
+                    n_labels,
+                    n_train: n_train as u64,
+                    text: TextChoice::Both,
+                    n_pairs: 0,
+                    digest: String::new(),
+                },
+                config,
+                choices: Vec::new(),
+            };
+            plan.lay_out_epochs();
+            assert_eq!((plan.batch_size(), plan.n_epochs()), (batch_size, n_epochs), "{preset}");
+            let sizes = &plan.cluster_sizes;
+            assert_eq!((sizes.len(), sizes[0]), (n_epochs, 1), "{preset}");
+            assert!(sizes.windows(2).all(|pair| pair[0] <= pair[1]), "clusters only grow");
+            assert!(sizes[n_epochs - 1] > 8 && sizes[n_epochs - 1] <= batch_size, "{preset}");
+            if n_epochs == 300 {
+                // "Cluster size C was doubled after every 25 epochs", refreshed every five.
+                let grown = |epoch: usize| sizes[epoch + 4] / sizes[epoch - 1];
+                assert!([50, 75, 100, 125].into_iter().all(|epoch| grown(epoch) >= 2), "{sizes:?}");
+            }
+            // Batches of whole clusters are up to a cluster larger than was asked for.
+            let (fewest, most) = (n_train / (2 * batch_size), n_train / batch_size + 1);
+            let mean = plan.n_steps as usize / n_epochs;
+            assert!((fewest..=most).contains(&mean), "{preset}: {mean} steps an epoch");
+            // It reads back as it was written.
+            assert_eq!(TrainPlan::parse(&plan.to_toml()).unwrap(), plan);
+        }
+    }
 }

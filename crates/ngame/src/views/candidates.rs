@@ -79,6 +79,14 @@ impl std::fmt::Debug for Views {
 }
 
 impl Views {
+    /// Makes what single texts need, so that the first does not wait for it.
+    pub fn prepare(&self) {
+        self.index.prepare();
+        if let Some(votes) = &self.votes {
+            votes.index().prepare();
+        }
+    }
+
     /// The candidates of every text, described by these columns.
     pub fn candidates(
         &self,
