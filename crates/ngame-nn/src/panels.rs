@@ -13,8 +13,15 @@ use crate::memory;
 
 pub(crate) use crate::kernels::panel::Epilogue;
 
+/// The tiles of rows up to which threads share a product. Whoever has more gives each thread texts of
+/// its own.
+const FEW_TILES: usize = 8;
+
+/// The multiplications that are worth asking another thread for help: some twenty microseconds' work.
+const WORTH_SHARING: usize = 1 << 20;
+
 /// The weight (outputs, inputs) and the bias of a linear layer, packed for products with few rows or
-/// many, on the thread that asks.
+/// many. Of few rows, the threads of the pool take tiles each, so that one text is answered sooner.
 pub(crate) struct PackedLinear {
     level: Level,
     inputs: usize,
@@ -72,6 +79,20 @@ impl PackedLinear {
         epilogue: Epilogue,
         y: &mut [f32], // (rows, outputs)
     ) {
+        let n_tiles = rows.div_ceil(panel::rows(self.level));
+        let work = rows * self.inputs * self.outputs;
+        let few = (2..=FEW_TILES).contains(&n_tiles) && work >= WORTH_SHARING;
+        if few && rayon::current_num_threads() > 1 {
+            // Cut between two tiles, so that every sum is the one that it would be on one thread.
+            let first = rows * (n_tiles / 2) / n_tiles;
+            let (x, others) = x.split_at(first * self.inputs);
+            let (y, their) = y.split_at_mut(first * self.outputs);
+            rayon::join(
+                || self.forward(x, first, epilogue, y),
+                || self.forward(others, rows - first, epilogue, their),
+            );
+            return;
+        }
         match &self.panels {
             Panels::F32(panels) => self.product(panels, rows, epilogue).run(self.level, x, y),
             Panels::F16(panels) => self.product(panels, rows, epilogue).run(self.level, x, y),
@@ -233,6 +254,29 @@ mod tests {
     fn several_slabs_and_row_blocks_are_right() {
         check(25, 1030, 33, 1);
         check(61, 1536, 18, 2);
+    }
+
+    #[test]
+    fn threads_that_share_a_product_change_no_bit() {
+        let (inputs, outputs) = (384, 420);
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut random =
+            |n: usize| -> Vec<f32> { (0..n).map(|_| rng.random_range(-1.0..1.0)).collect() };
+        let (weight, bias) = (random(outputs * inputs), random(outputs));
+        let pool = |n| rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
+        let (alone, three) = (pool(1), pool(3));
+        for &level in Level::available() {
+            let layer = one(level, &weight, &bias, Precision::F16);
+            for rows in [1, 7, 10, 13, 32, 50] {
+                let (x, residual) = (random(rows * inputs), random(rows * outputs));
+                let run = |pool: &rayon::ThreadPool| {
+                    let mut y = residual.clone();
+                    pool.install(|| layer.forward(&x, rows, Epilogue::BiasAdd, &mut y));
+                    y
+                };
+                assert_eq!(run(&alone), run(&three), "{level:?} {rows}");
+            }
+        }
     }
 
     #[test]

@@ -46,6 +46,17 @@ pub(crate) fn groups(level: Level) -> usize {
     }
 }
 
+/// The rows of a tile at this level.
+pub(crate) fn rows(level: Level) -> usize {
+    match level {
+        Level::Plain => Plain::ROWS,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => Avx2::ROWS,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => Avx512::ROWS,
+    }
+}
+
 /// What happens to a product on its way to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Epilogue {

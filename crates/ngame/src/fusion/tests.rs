@@ -170,8 +170,7 @@ fn many_pairs_get_the_scores_that_each_gets_alone() {
         let rows = &features[..n * n_features];
         let mut scores = vec![0.0; n];
         trees.predict_many(rows, &mut scores);
-        let alone: Vec<f32> =
-            rows.chunks_exact(n_features).map(|row| trees.predict(row)).collect();
+        let alone: Vec<f32> = rows.chunks_exact(n_features).map(|row| trees.predict(row)).collect();
         assert_eq!(scores, alone, "{n} pairs");
     }
 }

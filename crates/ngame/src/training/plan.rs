@@ -179,7 +179,8 @@ impl TrainPlan {
     /// Says how large clusters are in every epoch, and how many steps that makes.
     fn lay_out_epochs(&mut self) {
         let sampler = self.sampler();
-        self.cluster_sizes = (0..self.n_epochs()).map(|epoch| sampler.cluster_size(epoch)).collect();
+        self.cluster_sizes =
+            (0..self.n_epochs()).map(|epoch| sampler.cluster_size(epoch)).collect();
         self.n_steps = self.cluster_sizes.iter().map(|&size| self.n_batches(size) as u64).sum();
         self.n_warmup_steps = (self.n_steps as f64 * self.config.optimiser.warmup).round() as u64;
     }
