@@ -91,19 +91,20 @@ pub(super) fn comparison(all: &[Told]) -> String {
         "<p>Test points, fused scores. The best of each column is bold.</p>\n".to_owned();
     html.push_str(&table(&header, &rows.collect::<Vec<_>>()));
     html.push_str("<div class=\"charts\">\n");
+    let clock = Clock::of(all.iter().map(|told| &told.history));
     let lines: Vec<Line> = all
         .iter()
         .filter(|told| !told.history.validations.is_empty())
         .map(|told| Line {
             name: told.name.clone(),
-            ..validation_line(&told.history, |v| v.precision_5)
+            ..validation_line(&told.history, |v| v.precision_5, clock)
         })
         .collect();
     if !lines.is_empty() {
         let chart = LineChart {
             title: "P@5 of the encoder on held-out points",
             subtitle: "by label embedding; each run holds out its own points",
-            x_name: "minutes of training",
+            x_name: clock.axis(),
             scale: Scale::Linear,
             lines,
             x_ticks: Vec::new(),
@@ -197,8 +198,37 @@ fn accuracy(told: &Told) -> String {
     section("What it reaches, and what its parts would", &html)
 }
 
-fn minutes(seconds: f64) -> f64 {
-    seconds / 60.0
+/// What time is counted in on an axis: short runs in seconds.
+#[derive(Clone, Copy)]
+enum Clock {
+    Seconds,
+    Minutes,
+}
+
+impl Clock {
+    fn of<'a>(histories: impl IntoIterator<Item = &'a History>) -> Self {
+        let longest = histories.into_iter().map(History::encoder_seconds).fold(0.0, f64::max);
+        if longest < 180.0 { Self::Seconds } else { Self::Minutes }
+    }
+
+    fn axis(self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds of training",
+            Self::Minutes => "minutes of training",
+        }
+    }
+
+    fn read(self, seconds: f64) -> f64 {
+        match self {
+            Self::Seconds => seconds,
+            Self::Minutes => seconds / 60.0,
+        }
+    }
+}
+
+/// A duration, with tenths where seconds alone would say nothing.
+fn brief(seconds: f64) -> String {
+    if seconds < 9.95 { format!("{seconds:.1} s") } else { duration(seconds) }
 }
 
 /// A few of many, the last always among them.
@@ -212,9 +242,13 @@ fn thinned<T: Clone>(many: &[T]) -> Vec<T> {
 fn validation_line(
     history: &History,
     read: fn(&ngame::progress::ValidationProgress) -> f64,
+    clock: Clock,
 ) -> Line {
-    let points: Vec<(f64, f64)> =
-        history.validations.iter().map(|one| (minutes(one.seconds), 100.0 * read(one))).collect();
+    let points: Vec<(f64, f64)> = history
+        .validations
+        .iter()
+        .map(|one| (clock.read(one.seconds), 100.0 * read(one)))
+        .collect();
     Line {
         name: String::new(),
         points: thinned(&points),
@@ -229,8 +263,9 @@ fn curves(told: &Told) -> String {
     if history.steps.is_empty() {
         return String::new();
     }
+    let clock = Clock::of([history]);
     let chart = |title, subtitle, lines: Vec<Line>| {
-        let x_name = "minutes of training";
+        let x_name = clock.axis();
         LineChart { title, subtitle, x_name, scale: Scale::Linear, lines, x_ticks: Vec::new() }
             .svg()
     };
@@ -241,9 +276,9 @@ fn curves(told: &Told) -> String {
             "Held-out points",
             "%, by label embedding",
             vec![
-                named("P@1", validation_line(history, |one| one.precision_1)),
-                named("P@5", validation_line(history, |one| one.precision_5)),
-                named("R@100", validation_line(history, |one| one.recall_100)),
+                named("P@1", validation_line(history, |one| one.precision_1, clock)),
+                named("P@5", validation_line(history, |one| one.precision_5, clock)),
+                named("R@100", validation_line(history, |one| one.recall_100, clock)),
             ],
         ));
     }
@@ -256,7 +291,7 @@ fn curves(told: &Told) -> String {
             .chunks(chunk)
             .map(|steps| {
                 let mean = steps.iter().map(read).sum::<f64>() / steps.len() as f64;
-                (minutes(steps[steps.len() / 2].seconds), mean)
+                (clock.read(steps[steps.len() / 2].seconds), mean)
             })
             .filter(|point| point.1.is_finite())
             .collect(),
@@ -302,12 +337,12 @@ fn costs(told: &Told) -> String {
         let _ = write!(
             bar,
             "<i style=\"width:{share:.2}%;background:{colour}\" title=\"{name}: {}\"></i>",
-            duration(*seconds)
+            brief(*seconds)
         );
         let _ = writeln!(
             keys,
             "<li><i style=\"background:{colour}\"></i>{name} {} ({share:.1} %)</li>",
-            duration(*seconds)
+            brief(*seconds)
         );
     }
     let mining = match history.encoder_seconds() {
