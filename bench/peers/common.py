@@ -32,8 +32,9 @@ class Data:
 
     def tfidf(self):
         """Words and pairs of words of the training and the test texts, as sparse matrices."""
+        import numpy as np
         from sklearn.feature_extraction.text import TfidfVectorizer
-        vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, dtype="float32", min_df=1)
+        vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, dtype=np.float32, min_df=1)
         return vectorizer.fit_transform(self.train).tocsr(), vectorizer.transform(self.test).tocsr()
 
     def label_matrix(self):
