@@ -1,8 +1,9 @@
 //! Gradient boosting: many small trees, each grown on what those before it still get wrong.
 //!
 //! Friedman, "Greedy function approximation: a gradient boosting machine" (2001), with the second-order
-//! leaves of XGBoost and the histograms of LightGBM. Trees are grown on all pairs and all features, so
-//! nothing is random.
+//! leaves of XGBoost and the histograms of LightGBM. Each tree may be grown on some of the pairs and
+//! features only ("Stochastic gradient boosting", 2002): trees that know different things err less
+//! together. What is drawn follows from the seed, the tree and the pair alone.
 
 use std::sync::OnceLock;
 
@@ -16,6 +17,7 @@ use super::histogram::Member;
 use super::objective::{Objective, Pairs};
 use super::tree::{RegressionTree, TreeOptions};
 use crate::progress::{Event, Observer};
+use crate::random::{generator, mix};
 use crate::{Error, Result};
 
 /// Rows that pass all trees before the next rows come: they stay in the cache.
@@ -30,13 +32,48 @@ pub struct BoostingOptions {
     pub learning_rate: f64,
     /// How each tree is grown.
     pub tree: TreeOptions,
-    /// With held-out pairs, boosting ends after so many trees in a row that did not help.
-    pub patience: usize,
+    /// The share of the pairs that a tree is grown on.
+    pub pairs: f64,
+    /// The share of the features that a tree may ask for; at least one.
+    pub features: f64,
+    /// Where the choice of both comes from.
+    pub seed: u64,
 }
 
 impl Default for BoostingOptions {
     fn default() -> Self {
-        Self { n_trees: 100, learning_rate: 0.1, tree: TreeOptions::default(), patience: 20 }
+        Self {
+            n_trees: 100,
+            learning_rate: 0.1,
+            tree: TreeOptions::default(),
+            pairs: 1.0,
+            features: 1.0,
+            seed: 0,
+        }
+    }
+}
+
+/// What a tree's pairs are drawn for.
+const PAIRS: u64 = 31;
+
+/// What a tree's features are drawn for.
+const FEATURES: u64 = 32;
+
+impl BoostingOptions {
+    /// Whether a tree is grown on a pair.
+    fn takes(&self, tree: usize, pair: u32) -> bool {
+        // The highest 53 bits are a number from 0 to below 1.
+        let drawn = mix(self.seed, &[PAIRS, tree as u64, u64::from(pair)]) >> 11;
+        (drawn as f64) < self.pairs * (1u64 << 53) as f64
+    }
+
+    /// The features that a tree may ask for, ascending.
+    fn features_of(&self, tree: usize, n_features: usize) -> Vec<usize> {
+        let n = ((self.features * n_features as f64).round() as usize).clamp(1, n_features);
+        let mut random = generator(self.seed, &[FEATURES, tree as u64]);
+        let mut chosen = rand::seq::index::sample(&mut random, n_features, n).into_vec();
+        chosen.sort_unstable();
+        chosen
     }
 }
 
@@ -60,11 +97,7 @@ impl PartialEq for BoostedTrees {
 }
 
 impl BoostedTrees {
-    /// Trees that learn an objective from pairs.
-    ///
-    /// With held-out pairs, only as many trees are kept as had the lowest loss there: the mean
-    /// log-loss, or for rankings the lack of nDCG@k. Without them all trees are kept. It ends early
-    /// where no split helps any more.
+    /// Trees that learn an objective from pairs. It ends early where no split helps any more.
     ///
     /// # Errors
     /// [`Error::Cancelled`] if the observer asks to stop.
@@ -73,7 +106,6 @@ impl BoostedTrees {
     /// If the parts of the pairs do not fit together, or an objective misses one (see [`Pairs`]).
     pub fn fit(
         pairs: &Pairs<'_>,
-        held_out: Option<&Pairs<'_>>,
         objective: Objective,
         options: &BoostingOptions,
         observer: &dyn Observer,
@@ -83,44 +115,57 @@ impl BoostedTrees {
         let base = objective.base(pairs);
         let mut boosted =
             Self { n_features: pairs.n_features, base, trees: Vec::new(), flat: OnceLock::new() };
-        let mut held_out = held_out.map(|held_out| {
-            held_out.assert_usable(objective);
-            assert_eq!(held_out.n_features, pairs.n_features, "held-out pairs have these features");
-            HeldOut::new(held_out, objective, base)
-        });
         let mut scores = vec![f64::from(base); pairs.n_pairs()];
-        let mut members = vec![Member::default(); pairs.n_pairs()];
-        let mut spare = members.clone();
+        let mut derived = vec![Member::default(); pairs.n_pairs()];
+        let (mut members, mut spare) = (Vec::new(), derived.clone());
         let total = Some(options.n_trees as u64);
         observer.event(Event::Started { task: "boosting trees", total, unit: "trees" });
-        for _ in 0..options.n_trees {
+        for number in 0..options.n_trees {
             if observer.cancelled() {
                 return Err(Error::Cancelled);
             }
-            objective.derive(pairs, &scores, &mut members);
+            objective.derive(pairs, &scores, &mut derived);
+            members.clear();
+            members.extend(derived.iter().filter(|member| options.takes(number, member.row)));
+            let features = options.features_of(number, pairs.n_features);
+            let spare = &mut spare[..members.len()];
             let rate = options.learning_rate;
-            let grown = grow(&binned, &mut members, &mut spare, &options.tree, rate);
-            if grown.leaves.len() == 1 {
-                break; // One answer for all pairs ranks nothing.
-            }
-            for (value, range) in grown.leaves {
-                for member in &members[range] {
-                    scores[member.row as usize] += f64::from(value);
-                }
-            }
-            boosted.trees.push(grown.tree);
-            observer.event(Event::Advanced(1));
-            if let Some(held_out) = &mut held_out
-                && held_out.n_useless(&boosted.trees, objective) >= options.patience.max(1)
-            {
+            let tree = grow(&binned, &features, &mut members, spare, &options.tree, rate);
+            // One answer for all pairs ranks nothing; other features may yet.
+            if tree.n_leaves() == 1 && options.features < 1.0 {
+                continue;
+            } else if tree.n_leaves() == 1 {
                 break;
             }
-        }
-        if let Some(held_out) = held_out {
-            boosted.trees.truncate(held_out.best_n_trees);
+            tree.add_answers(pairs, &mut scores);
+            boosted.trees.push(tree);
+            observer.event(Event::Advanced(1));
         }
         observer.event(Event::Finished);
         Ok(boosted)
+    }
+
+    /// The loss on some pairs with no tree, with the first one, and so on to all of them: the mean
+    /// log-loss, or for rankings the lack of nDCG@k.
+    ///
+    /// # Panics
+    /// As [`BoostedTrees::fit`], or if the pairs have other features.
+    pub fn losses(&self, pairs: &Pairs<'_>, objective: Objective) -> Vec<f64> {
+        pairs.assert_usable(objective);
+        assert_eq!(pairs.n_features, self.n_features, "pairs have the features of the trees");
+        let mut scores = vec![f64::from(self.base); pairs.n_pairs()];
+        let mut losses = vec![objective.loss(pairs, &scores)];
+        for tree in &self.trees {
+            tree.add_answers(pairs, &mut scores);
+            losses.push(objective.loss(pairs, &scores));
+        }
+        losses
+    }
+
+    /// Leaves the first trees only.
+    pub fn truncate(&mut self, n_trees: usize) {
+        self.trees.truncate(n_trees);
+        self.flat = OnceLock::new();
     }
 
     /// The score of one pair.
@@ -177,34 +222,12 @@ impl BoostedTrees {
     }
 }
 
-/// Pairs that no tree is grown on, and how the trees so far do on them.
-struct HeldOut<'a> {
-    pairs: &'a Pairs<'a>,
-    scores: Vec<f64>, // (pairs)
-    best_loss: f64,
-    best_n_trees: usize,
-}
-
-impl<'a> HeldOut<'a> {
-    fn new(pairs: &'a Pairs<'a>, objective: Objective, base: f32) -> Self {
-        let scores = vec![f64::from(base); pairs.n_pairs()];
-        let best_loss = objective.loss(pairs, &scores);
-        Self { pairs, scores, best_loss, best_n_trees: 0 }
-    }
-
-    /// Hears the answers of the last tree; says how many trees there are more than would be best.
-    fn n_useless(&mut self, trees: &[RegressionTree], objective: Objective) -> usize {
-        if let Some(tree) = trees.last() {
-            let rows = self.pairs.features.par_chunks_exact(self.pairs.n_features);
-            self.scores.par_iter_mut().zip(rows).with_min_len(ROWS).for_each(|(score, row)| {
-                *score += f64::from(tree.predict(row));
-            });
-        }
-        let loss = objective.loss(self.pairs, &self.scores);
-        if loss < self.best_loss {
-            self.best_loss = loss;
-            self.best_n_trees = trees.len();
-        }
-        trees.len() - self.best_n_trees
+impl RegressionTree {
+    /// Adds its answers to the scores of pairs.
+    fn add_answers(&self, pairs: &Pairs<'_>, scores: &mut [f64]) {
+        let rows = pairs.features.par_chunks_exact(pairs.n_features);
+        scores.par_iter_mut().zip(rows).with_min_len(ROWS).for_each(|(score, row)| {
+            *score += f64::from(self.predict(row));
+        });
     }
 }

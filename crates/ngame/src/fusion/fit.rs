@@ -30,15 +30,15 @@ const FEW: usize = 20;
 /// How deep the paper's tree is.
 const TREE_DEPTH: usize = 7;
 
-/// Of so many points, one watches when boosting should end.
-const WATCHING: usize = 6;
-
-/// How trees are boosted: small steps and large leaves, as a few hundred points must be enough.
+/// How trees are boosted: small steps and large leaves, as a few hundred points must be enough, and
+/// every tree on other pairs and features. Of at most so many trees, the folds say how many help.
 const BOOSTING: BoostingOptions = BoostingOptions {
-    n_trees: 300,
-    learning_rate: 0.08,
-    tree: TreeOptions { depth: 5, min_leaf: 50, min_hessian: 1.0, lambda: 5.0 },
-    patience: 20,
+    n_trees: 200,
+    learning_rate: 0.1,
+    tree: TreeOptions { depth: 5, min_leaf: 100, min_hessian: 1.0, lambda: 5.0 },
+    pairs: 0.7,
+    features: 0.5,
+    seed: 0,
 };
 
 /// What a way to score is chosen by.
@@ -118,17 +118,6 @@ impl Examples {
         self.offsets[point]..self.offsets[point + 1]
     }
 
-    /// As boosting takes them.
-    fn weighted<'a>(&'a self, n_columns: usize, weights: &'a [f32]) -> Pairs<'a> {
-        Pairs {
-            features: &self.descriptors,
-            n_features: n_columns,
-            is_true: &self.is_true,
-            weights: Some(weights),
-            offsets: Some(&self.offsets),
-        }
-    }
-
     /// The candidates that views proposed, without the labels that are there because they are true.
     fn proposed(&self, n_columns: usize) -> Self {
         let mut some = Self::default();
@@ -178,6 +167,8 @@ pub struct FusionTask<'a> {
     pub aim: Aim,
     /// What to choose from.
     pub choice: MethodChoice,
+    /// Where random choices come from.
+    pub seed: u64,
 }
 
 /// Learns a fusion.
@@ -194,25 +185,25 @@ pub fn fit(examples: &Examples, task: &FusionTask<'_>, observer: &dyn Observer) 
         MethodChoice::Sum => &[Kind::Sum],
         MethodChoice::Tree => &[Kind::Embedding, Kind::Classifier, Kind::Sum, Kind::Tree],
         MethodChoice::Best => {
-            &[Kind::Embedding, Kind::Classifier, Kind::Sum, Kind::Tree, Kind::Boosted]
+            let n_trees = BOOSTING.n_trees;
+            &[Kind::Embedding, Kind::Classifier, Kind::Sum, Kind::Tree, Kind::Boosted { n_trees }]
         }
     };
-    let folds: Vec<Examples> = (0..FOLDS)
-        .map(|fold| examples.select(task.columns.len(), |point| point % FOLDS != fold))
-        .collect();
+    let folds: Vec<Fold> = (0..FOLDS).map(|fold| Fold::new(examples, fold, task)).collect();
     let mut tried = Vec::new();
-    let mut best: Option<(f64, usize, Vec<f32>)> = None;
-    for (at, &kind) in kinds.iter().enumerate() {
-        let scores = cross_fitted(kind, examples, &folds, task, observer)?;
+    let mut best: Option<(f64, usize, Kind, Vec<f32>)> = None;
+    for (at, kind) in kinds.iter().enumerate() {
+        let (kind, methods) = kind.learn_folds(&folds, task, observer)?;
+        let scores = cross_fitted(&methods, examples, task);
         let reached = judge(kind.name(), examples, &scores, task.inverse_propensities);
         let value = reached.value(task.aim);
         // A later one is more complicated, so it has to be better, not as good.
         if best.as_ref().is_none_or(|(most, ..)| value > *most) {
-            best = Some((value, at, scores));
+            best = Some((value, at, kind, scores));
         }
         tried.push(reached);
     }
-    let (_, chosen, scores) = best.expect("at least one way is tried");
+    let (_, chosen, kind, scores) = best.expect("at least one way is tried");
     tried[chosen].chosen = true;
     // Calibration is about the labels that will be shown: those that views propose.
     let shown = || (0..examples.n_pairs()).filter(|&pair| examples.found[pair]);
@@ -223,7 +214,7 @@ pub fn fit(examples: &Examples, task: &FusionTask<'_>, observer: &dyn Observer) 
         columns: task.columns.to_vec(),
         shortlists: task.shortlists,
         logits: task.logits,
-        method: kinds[chosen].learn(examples, task, observer)?,
+        method: kind.learn(examples, task, observer)?,
         calibration: Isotonic::fit(&shown_scores, &is_true),
         tried,
     })
@@ -243,26 +234,35 @@ fn untaught(task: &FusionTask<'_>) -> Fusion {
     }
 }
 
+/// The points of a fold, and all the others.
+struct Fold {
+    others: Examples,
+    own: Examples,
+}
+
+impl Fold {
+    fn new(examples: &Examples, fold: usize, task: &FusionTask<'_>) -> Self {
+        let n_columns = task.columns.len();
+        Self {
+            others: examples.select(n_columns, |point| point % FOLDS != fold),
+            own: examples.select(n_columns, |point| point % FOLDS == fold),
+        }
+    }
+}
+
 /// The score of every pair by what was learnt from points of the other folds.
-fn cross_fitted(
-    kind: Kind,
-    examples: &Examples,
-    folds: &[Examples],
-    task: &FusionTask<'_>,
-    observer: &dyn Observer,
-) -> Result<Vec<f32>> {
+fn cross_fitted(methods: &[Method], examples: &Examples, task: &FusionTask<'_>) -> Vec<f32> {
     let places = Places::of(task.columns, task.logits).expect("columns with the two scores");
     let n_columns = task.columns.len();
     let mut scores = vec![0.0; examples.n_pairs()];
-    for (fold, others) in folds.iter().enumerate() {
-        let method = kind.learn(others, task, observer)?;
+    for (fold, method) in methods.iter().enumerate() {
         for point in (fold..examples.n_points()).step_by(FOLDS) {
             let range = examples.pairs(point);
             let numbers = range.start * n_columns..range.end * n_columns;
             method.scores(&examples.descriptors[numbers], places, &mut scores[range]);
         }
     }
-    Ok(scores)
+    scores
 }
 
 /// A way to score that is to be learnt.
@@ -272,7 +272,7 @@ enum Kind {
     Classifier,
     Sum,
     Tree,
-    Boosted,
+    Boosted { n_trees: usize },
 }
 
 impl Kind {
@@ -282,8 +282,39 @@ impl Kind {
             Self::Classifier => "classifier",
             Self::Sum => "sum",
             Self::Tree => "tree",
-            Self::Boosted => "boosted",
+            Self::Boosted { .. } => "boosted",
         }
+    }
+
+    /// Learns from all points but those of each fold in turn. The folds also say how many trees help,
+    /// and the kind that comes back has as many.
+    fn learn_folds(
+        self,
+        folds: &[Fold],
+        task: &FusionTask<'_>,
+        observer: &dyn Observer,
+    ) -> Result<(Self, Vec<Method>)> {
+        let Self::Boosted { n_trees } = self else {
+            let methods = folds.iter().map(|fold| self.learn(&fold.others, task, observer));
+            return Ok((self, methods.collect::<Result<_>>()?));
+        };
+        let mut boosted = Vec::new();
+        let mut losses = vec![0.0; n_trees + 1];
+        for fold in folds {
+            let trees = boost(&fold.others, n_trees, task, observer)?;
+            let own = Weighted::new(&fold.own, task);
+            let of_fold = trees.losses(&own.pairs(), OBJECTIVE);
+            // Where trees came to an end, more of them would change nothing.
+            let last = of_fold[of_fold.len() - 1];
+            for (n, loss) in losses.iter_mut().enumerate() {
+                *loss += of_fold.get(n).unwrap_or(&last) * fold.own.n_points() as f64;
+            }
+            boosted.push(trees);
+        }
+        let fewest = |&(_, a): &(usize, &f64), &(_, b): &(usize, &f64)| a.total_cmp(b);
+        let n_trees = losses.iter().enumerate().min_by(fewest).map_or(0, |(n, _)| n);
+        boosted.iter_mut().for_each(|trees| trees.truncate(n_trees));
+        Ok((Self::Boosted { n_trees }, boosted.into_iter().map(Method::Boosted).collect()))
     }
 
     fn learn(
@@ -303,41 +334,60 @@ impl Kind {
                 let options = TreeOptions { depth: TREE_DEPTH, ..Default::default() };
                 Method::Tree(RegressionTree::fit(&binned, &targets, &options))
             }
-            Self::Boosted => Method::Boosted(boost(examples, task, observer)?),
+            Self::Boosted { n_trees } => Method::Boosted(boost(examples, n_trees, task, observer)?),
         })
     }
 }
 
-/// Boosted trees on what views proposed, with rare labels counting as the aim says. True labels that no
-/// view proposed are left out, unlike in the paper's tree: they would teach that what is low in every
-/// view is right.
+/// What boosted trees learn: how likely a pair is true.
+const OBJECTIVE: Objective = Objective::Logistic;
+
+/// What views proposed, with rare labels counting as the aim says. True labels that no view proposed
+/// are left out, unlike in the paper's tree: they would teach that what is low in every view is right.
+struct Weighted {
+    examples: Examples,
+    weights: Vec<f32>, // (pairs)
+    n_columns: usize,
+}
+
+impl Weighted {
+    fn new(examples: &Examples, task: &FusionTask<'_>) -> Self {
+        let power = match task.aim {
+            Aim::Precision => 0.0,
+            Aim::Balanced => 0.25,
+            Aim::Tail => 1.0,
+        };
+        let weight = |(&label, &is_true): (&u32, &bool)| match is_true {
+            true => task.inverse_propensities[label as usize].powf(power) as f32,
+            false => 1.0,
+        };
+        let n_columns = task.columns.len();
+        let examples = examples.proposed(n_columns);
+        let weights = examples.labels.iter().zip(&examples.is_true).map(weight).collect();
+        Self { examples, weights, n_columns }
+    }
+
+    fn pairs(&self) -> Pairs<'_> {
+        Pairs {
+            features: &self.examples.descriptors,
+            n_features: self.n_columns,
+            is_true: &self.examples.is_true,
+            weights: Some(&self.weights),
+            offsets: Some(&self.examples.offsets),
+        }
+    }
+}
+
+/// Boosted trees.
 fn boost(
     examples: &Examples,
+    n_trees: usize,
     task: &FusionTask<'_>,
     observer: &dyn Observer,
 ) -> Result<BoostedTrees> {
-    let power = match task.aim {
-        Aim::Precision => 0.0,
-        Aim::Balanced => 0.25,
-        Aim::Tail => 1.0,
-    };
-    let weight = |(&label, &is_true): (&u32, &bool)| match is_true {
-        true => task.inverse_propensities[label as usize].powf(power) as f32,
-        false => 1.0,
-    };
-    let weigh = |examples: &Examples| -> Vec<f32> {
-        examples.labels.iter().zip(&examples.is_true).map(weight).collect()
-    };
-    // Some points say when more trees do not help any more.
-    let (n_columns, watch) = (task.columns.len(), examples.n_points() / WATCHING);
-    let examples = examples.proposed(n_columns);
-    let grown = examples.select(n_columns, |point| point >= watch);
-    let watching = examples.select(n_columns, |point| point < watch);
-    let (grown_weights, watching_weights) = (weigh(&grown), weigh(&watching));
-    let grown = grown.weighted(n_columns, &grown_weights);
-    let watching = watching.weighted(n_columns, &watching_weights);
-    let held_out = (watch > 0).then_some(&watching);
-    BoostedTrees::fit(&grown, held_out, Objective::Logistic, &BOOSTING, &StopOnly(observer))
+    let weighted = Weighted::new(examples, task);
+    let options = BoostingOptions { n_trees, seed: task.seed, ..BOOSTING };
+    BoostedTrees::fit(&weighted.pairs(), OBJECTIVE, &options, &StopOnly(observer))
 }
 
 /// What scores reach among the labels that views proposed.

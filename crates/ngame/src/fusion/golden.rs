@@ -115,9 +115,9 @@ fn boosted_trees_are_those_of_scikit_learn() {
             min_hessian: 1e-3,
             lambda: expected.l2_regularization,
         },
-        patience: 1,
+        ..Default::default()
     };
-    let trees = BoostedTrees::fit(&pairs, None, Objective::Logistic, &options, &Silent).unwrap();
+    let trees = BoostedTrees::fit(&pairs, Objective::Logistic, &options, &Silent).unwrap();
     assert_eq!((trees.n_trees(), trees.check(golden.n_features)), (expected.max_iter, Ok(())));
     let mut scores = vec![0.0; is_true.len()];
     trees.predict_many(&features, &mut scores);

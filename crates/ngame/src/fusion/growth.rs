@@ -4,8 +4,6 @@
 //! children's histograms are made for the next level: the smaller child's by visiting its pairs, the
 //! larger child's by subtraction.
 
-use std::ops::Range;
-
 use rayon::prelude::*;
 
 use super::binned::Binned;
@@ -16,20 +14,10 @@ use super::tree::{Node, RegressionTree, TreeOptions};
 /// 1e-15 in nodes whose pairs are all alike.
 const LEAST_GAIN: f64 = 1e-12;
 
-/// A tree with the pairs that ended in each leaf.
-pub(super) struct Grown {
-    /// The tree.
-    pub(super) tree: RegressionTree,
-    /// For every leaf its value and where its pairs lie in the members that it was grown on.
-    pub(super) leaves: Vec<(f32, Range<usize>)>,
-}
-
 /// A node that may yet be split.
 struct Open<'a> {
     /// Its place in the tree.
     node: usize,
-    /// Its first pair among all.
-    begin: usize,
     members: &'a mut [Member],
     spare: &'a mut [Member], // As many as members.
     totals: Totals,
@@ -47,35 +35,36 @@ struct Split {
     right: Totals,
 }
 
-/// Grows a tree on some pairs and leaves them ordered by leaf. Values are multiplied by `rate`.
+/// Grows a tree on some pairs, which it reorders, and some features, which ascend. Values are
+/// multiplied by `rate`.
 ///
 /// The same members in the same order give the same tree on any number of threads. Of equal gains the
 /// lowest feature wins, then the lowest threshold.
 pub(super) fn grow(
     binned: &Binned,
+    features: &[usize],
     members: &mut [Member],
     spare: &mut [Member],
     options: &TreeOptions,
     rate: f64,
-) -> Grown {
+) -> RegressionTree {
     // Clamped, as a loaded tree is refused for values that are not finite.
     let value = |totals: &Totals| {
         ((totals.best_value(options.lambda) * rate) as f32).clamp(f32::MIN, f32::MAX)
     };
     let mut nodes = vec![Node::Leaf { value: 0.0 }];
-    let mut leaves = Vec::new();
-    let histogram = Histogram::of(binned, members);
+    let histogram = Histogram::of(binned, features, members);
     let mut totals = Totals::default();
     histogram.column(0).iter().for_each(|bin| totals += *bin);
     let histogram = Some(histogram);
-    let mut level = vec![Open { node: 0, begin: 0, members, spare, totals, histogram }];
+    let mut level = vec![Open { node: 0, members, spare, totals, histogram }];
     for depth in 0..=options.depth {
         let children_may_split = depth + 1 < options.depth;
         let splits: Vec<Option<Split>> = level
             .par_iter()
             .map(|open| {
                 let histogram = open.histogram.as_ref().filter(|_| depth < options.depth)?;
-                best_split(binned, histogram, &open.totals, options)
+                best_split(binned, features, histogram, &open.totals, options)
             })
             .collect();
         let mut parents = Vec::new();
@@ -88,24 +77,23 @@ pub(super) fn grow(
                 nodes.extend([Node::Leaf { value: 0.0 }; 2]);
                 parents.push((open, split, left));
             } else {
-                let value = value(&open.totals);
-                nodes[open.node] = Node::Leaf { value };
-                leaves.push((value, open.begin..open.begin + open.members.len()));
+                nodes[open.node] = Node::Leaf { value: value(&open.totals) };
             }
         }
         level = parents
             .into_par_iter()
             .flat_map_iter(|(open, split, left)| {
-                part(binned, open, split, left, options, children_may_split)
+                part(binned, features, open, split, left, options, children_may_split)
             })
             .collect();
     }
-    Grown { tree: RegressionTree::from_nodes(nodes), leaves }
+    RegressionTree::from_nodes(nodes)
 }
 
 /// The split of a node that gains the most, if any gains.
 fn best_split(
     binned: &Binned,
+    features: &[usize],
     histogram: &Histogram,
     totals: &Totals,
     options: &TreeOptions,
@@ -113,10 +101,10 @@ fn best_split(
     let min_leaf = u32::try_from(options.min_leaf.max(1)).unwrap_or(u32::MAX);
     let before = totals.score(options.lambda);
     let mut best: Option<Split> = None;
-    for feature in 0..binned.n_features() {
+    for (at, &feature) in features.iter().enumerate() {
         let mut left = Totals::default();
         // Behind the last threshold nothing is left for the right side.
-        let bins = histogram.column(feature).iter().take(binned.thresholds(feature).len());
+        let bins = histogram.column(at).iter().take(binned.thresholds(feature).len());
         for (bin, here) in (0..=u8::MAX).zip(bins) {
             if here.count == 0 {
                 continue; // The same two sides as at the threshold before.
@@ -143,13 +131,14 @@ fn best_split(
 /// Sends the pairs of a node to the left and right and opens both children, in that order.
 fn part<'a>(
     binned: &Binned,
+    features: &[usize],
     open: Open<'a>,
     split: Split,
     left_node: usize,
     options: &TreeOptions,
     children_may_split: bool,
 ) -> [Open<'a>; 2] {
-    let Open { begin, members, spare, histogram, .. } = open;
+    let Open { members, spare, histogram, .. } = open;
     let n_left = part_members(binned, members, spare, split);
     let (left_members, right_members) = members.split_at_mut(n_left);
     let (left_spare, right_spare) = spare.split_at_mut(n_left);
@@ -162,7 +151,7 @@ fn part<'a>(
     };
     let (mut of_smaller, mut of_larger) = (None, None);
     if may_split(larger) {
-        let visited = Histogram::of(binned, smaller);
+        let visited = Histogram::of(binned, features, smaller);
         of_larger = histogram.map(|mut histogram| {
             histogram.subtract(&visited);
             histogram
@@ -176,7 +165,6 @@ fn part<'a>(
     [
         Open {
             node: left_node,
-            begin,
             members: left_members,
             spare: left_spare,
             totals: split.left,
@@ -184,7 +172,6 @@ fn part<'a>(
         },
         Open {
             node: left_node + 1,
-            begin: begin + n_left,
             members: right_members,
             spare: right_spare,
             totals: split.right,
@@ -226,28 +213,31 @@ mod tests {
     }
 
     #[test]
-    fn leaves_hold_the_pairs_that_the_tree_sends_there() {
+    fn leaves_answer_the_mean_of_their_pairs_and_ask_for_given_features_only() {
         let features: Vec<f32> = (0..3_000).map(|n| (n * 37 % 101) as f32).collect(); // (1000, 3)
         let targets: Vec<f32> = (0..1_000).map(|n| (n * 53 % 97) as f32).collect();
         let binned = Binned::new(&features, 3);
-        let mut members = squared(&targets);
-        let mut spare = members.clone();
         let options = TreeOptions { depth: 4, min_leaf: 10, ..Default::default() };
-        let grown = grow(&binned, &mut members, &mut spare, &options, 0.5);
-        assert_eq!(grown.leaves.len(), grown.tree.n_leaves());
-        assert!(grown.leaves.len() > 8, "{} leaves", grown.leaves.len());
-        let mut seen = vec![false; 1_000];
-        for (value, range) in grown.leaves {
-            let rows: Vec<usize> = members[range].iter().map(|m| m.row as usize).collect();
-            assert!(rows.len() >= 10 && rows.is_sorted());
-            let mean = rows.iter().map(|&row| targets[row]).sum::<f32>() / rows.len() as f32;
-            assert!((value - 0.5 * mean).abs() < 1e-4, "half of {mean} is not {value}");
-            for row in rows {
-                assert!(!std::mem::replace(&mut seen[row], true));
-                assert_eq!(grown.tree.predict(&features[3 * row..3 * row + 3]), value);
+        for chosen in [&[0, 1, 2][..], &[0, 2], &[1]] {
+            // Every other pair.
+            let mut members = squared(&targets);
+            members.retain(|member| member.row % 2 == 0);
+            let mut spare = members.clone();
+            let tree = grow(&binned, chosen, &mut members, &mut spare, &options, 0.5);
+            assert!(tree.n_leaves() >= 8, "{} leaves", tree.n_leaves());
+            let asked = |node: &Node| match *node {
+                Node::Split { feature, .. } => chosen.contains(&(feature as usize)),
+                Node::Leaf { .. } => true,
+            };
+            assert!(tree.nodes().iter().all(asked), "{chosen:?}");
+            let answer = |row: usize| tree.predict(&features[3 * row..3 * row + 3]);
+            for row in (0..1_000).step_by(2) {
+                let same = || (0..1_000).step_by(2).filter(|&other| answer(other) == answer(row));
+                let mean = same().map(|row| targets[row]).sum::<f32>() / same().count() as f32;
+                assert!(same().count() >= 10);
+                assert!((answer(row) - 0.5 * mean).abs() < 1e-4, "half of {mean}: {}", answer(row));
             }
         }
-        assert!(seen.iter().all(|&seen| seen));
     }
 
     #[test]

@@ -66,21 +66,22 @@ impl SubAssign for Totals {
     }
 }
 
-/// The totals of every bin of every feature over the pairs of a node.
+/// The totals of every bin of some features over the pairs of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Histogram {
     columns: Vec<[Totals; MOST_BINS]>, // (features, bins)
 }
 
 impl Histogram {
-    /// The histogram of some pairs, summed in an order that the number of threads does not change.
-    pub(super) fn of(binned: &Binned, members: &[Member]) -> Self {
+    /// The histogram of some features of some pairs, summed in an order that the number of threads
+    /// does not change.
+    pub(super) fn of(binned: &Binned, features: &[usize], members: &[Member]) -> Self {
         let mut parts = members
             .par_chunks(CHUNK)
-            .map(|chunk| Self::of_chunk(binned, chunk))
+            .map(|chunk| Self::of_chunk(binned, features, chunk))
             .collect::<Vec<_>>()
             .into_iter();
-        let mut whole = parts.next().unwrap_or_else(|| Self::empty(binned.n_features()));
+        let mut whole = parts.next().unwrap_or_else(|| Self::empty(features.len()));
         for part in parts {
             for (bin, other) in whole.bins_mut().zip(part.columns.iter().flatten()) {
                 *bin += *other;
@@ -96,23 +97,23 @@ impl Histogram {
         }
     }
 
-    /// The totals of the bins of a feature.
-    pub(super) fn column(&self, feature: usize) -> &[Totals; MOST_BINS] {
-        &self.columns[feature]
+    /// The totals of the bins of a feature, by its place among those it was made for.
+    pub(super) fn column(&self, at: usize) -> &[Totals; MOST_BINS] {
+        &self.columns[at]
     }
 
     fn empty(n_features: usize) -> Self {
         Self { columns: vec![[Totals::default(); MOST_BINS]; n_features] }
     }
 
-    fn of_chunk(binned: &Binned, members: &[Member]) -> Self {
-        let mut histogram = Self::empty(binned.n_features());
+    fn of_chunk(binned: &Binned, features: &[usize], members: &[Member]) -> Self {
+        let mut histogram = Self::empty(features.len());
         for member in members {
             let gradient = f64::from(member.gradient);
             let hessian = f64::from(member.hessian);
             let bins = binned.row(member.row as usize);
-            for (column, &bin) in histogram.columns.iter_mut().zip(bins) {
-                column[usize::from(bin)] += Totals { gradient, hessian, count: 1 };
+            for (column, &feature) in histogram.columns.iter_mut().zip(features) {
+                column[usize::from(bins[feature])] += Totals { gradient, hessian, count: 1 };
             }
         }
         histogram
@@ -139,7 +140,7 @@ mod tests {
             hessian: 0.25 * (row % 5) as f32,
         };
         let members: Vec<Member> = (0..n_rows).map(member).collect();
-        let mut rest = Histogram::of(&binned, &members);
+        let mut rest = Histogram::of(&binned, &[0, 1], &members);
         let column = rest.column(1);
         assert_eq!(column.iter().map(|bin| bin.count as usize).sum::<usize>(), n_rows);
         let of_bin = |member: &&Member| binned.row(member.row as usize)[1] == 3;
@@ -147,7 +148,7 @@ mod tests {
             members.iter().filter(of_bin).map(|member| f64::from(member.gradient)).sum();
         assert_eq!(column[3].gradient, expected);
 
-        rest.subtract(&Histogram::of(&binned, &members[..1_000]));
-        assert_eq!(rest, Histogram::of(&binned, &members[1_000..]));
+        rest.subtract(&Histogram::of(&binned, &[0, 1], &members[..1_000]));
+        assert_eq!(rest, Histogram::of(&binned, &[0, 1], &members[1_000..]));
     }
 }

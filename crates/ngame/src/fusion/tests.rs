@@ -45,27 +45,68 @@ fn loss_of(trees: &BoostedTrees, objective: Objective, pairs: &Pairs<'_>) -> f64
 const OBJECTIVES: [Objective; 2] = [Objective::Logistic, Objective::PairwiseRanking { k: 5 }];
 
 #[test]
-fn the_best_number_of_trees_is_kept() {
+fn losses_are_those_of_the_first_trees() {
     let (train, held_out) = (noisy(100, 10, 1), noisy(100, 10, 2));
     let (train, held_out) = (pairs(&train), pairs(&held_out));
     for objective in OBJECTIVES {
         let greedy = TreeOptions { depth: 5, min_leaf: 2, ..Default::default() };
-        let options =
-            BoostingOptions { n_trees: 60, learning_rate: 0.3, tree: greedy, patience: 60 };
-        let fit = |n_trees, patience, held_out| {
-            let options = BoostingOptions { n_trees, patience, ..options };
-            BoostedTrees::fit(&train, held_out, objective, &options, &Silent).unwrap()
+        let options = BoostingOptions {
+            n_trees: 60,
+            learning_rate: 0.3,
+            tree: greedy,
+            pairs: 0.7,
+            features: 0.5,
+            seed: 3,
         };
-        let best = fit(60, 60, Some(&held_out));
-        assert!((1..60).contains(&best.n_trees()), "{objective:?}: {}", best.n_trees());
-        assert_eq!(best, fit(best.n_trees(), 1, None), "the first trees are the same");
-        let lowest = loss_of(&best, objective, &held_out);
-        for n_trees in [0, best.n_trees() - 1, best.n_trees() + 1, 60] {
-            let loss = loss_of(&fit(n_trees, 1, None), objective, &held_out);
-            assert!(loss >= lowest - 1e-7, "{objective:?}: {n_trees} trees {loss} < {lowest}");
+        let fit = |n_trees| {
+            let options = BoostingOptions { n_trees, ..options };
+            BoostedTrees::fit(&train, objective, &options, &Silent).unwrap()
+        };
+        let all = fit(60);
+        let losses = all.losses(&held_out, objective);
+        assert_eq!(losses.len(), all.n_trees() + 1);
+        let lowest = losses.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(lowest < losses[0] && lowest < losses[60], "{objective:?}: it overfits in the end");
+        for n_trees in [0, 1, 17, 60] {
+            let mut first = all.clone();
+            first.truncate(n_trees);
+            assert_eq!(first, fit(n_trees), "the first trees do not know of those to come");
+            let loss = loss_of(&first, objective, &held_out);
+            assert!((loss - losses[n_trees]).abs() < 1e-6, "{objective:?}: {n_trees} trees");
         }
-        assert!(fit(60, 1, Some(&held_out)).n_trees() <= best.n_trees());
     }
+}
+
+#[test]
+fn trees_are_grown_on_the_share_of_pairs_and_features_that_is_asked_for() {
+    let made = noisy(100, 10, 11);
+    let fit = |pairs_share, features, seed| {
+        let options = BoostingOptions {
+            n_trees: 20,
+            pairs: pairs_share,
+            features,
+            seed,
+            ..Default::default()
+        };
+        BoostedTrees::fit(&pairs(&made), Objective::Logistic, &options, &Silent).unwrap()
+    };
+    let features_of = |trees: &BoostedTrees, tree: usize| {
+        let written = serde_json::to_value(trees).unwrap()["trees"][tree]["nodes"].clone();
+        let nodes = written.as_array().unwrap().clone();
+        let mut asked: Vec<u64> =
+            nodes.iter().filter_map(|node| node["split"]["feature"].as_u64()).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        asked
+    };
+    let one_each = fit(1.0, 0.5, 1);
+    let asked: Vec<_> = (0..one_each.n_trees()).map(|tree| features_of(&one_each, tree)).collect();
+    assert!(asked.iter().all(|features| features.len() == 1), "{asked:?}");
+    assert!(asked.contains(&vec![0]) && asked.contains(&vec![1]), "{asked:?}");
+    assert_eq!(fit(1.0, 1.0, 1), fit(1.0, 1.0, 2), "nothing is drawn");
+    assert_eq!(fit(0.7, 1.0, 1), fit(0.7, 1.0, 1));
+    assert_ne!(fit(0.7, 1.0, 1), fit(0.7, 1.0, 2));
+    assert_eq!(fit(0.0, 1.0, 1).n_trees(), 0, "no pairs, no trees");
 }
 
 #[test]
@@ -84,7 +125,7 @@ fn ranking_learns_what_log_loss_does_not() {
     let ranking = Objective::PairwiseRanking { k: 5 };
     let options = BoostingOptions { n_trees: 100, learning_rate: 0.3, ..Default::default() };
     let lacks = |objective| {
-        let trees = BoostedTrees::fit(&pairs, None, objective, &options, &Silent).unwrap();
+        let trees = BoostedTrees::fit(&pairs, objective, &options, &Silent).unwrap();
         loss_of(&trees, ranking, &pairs)
     };
     assert_eq!(lacks(ranking), 0.0);
@@ -108,7 +149,7 @@ fn weights_count_like_copies() {
     let tree = TreeOptions { depth: 3, min_leaf: 1, min_hessian: 2.0, lambda: 0.5 };
     let options = BoostingOptions { n_trees: 5, tree, ..Default::default() };
     let fit = |pairs: &Pairs<'_>| {
-        BoostedTrees::fit(pairs, None, Objective::Logistic, &options, &Silent).unwrap()
+        BoostedTrees::fit(pairs, Objective::Logistic, &options, &Silent).unwrap()
     };
     let (weighted, copied) = (fit(&weighted), fit(&pairs(&copies)));
     for row in copies.0.chunks(2) {
@@ -127,7 +168,7 @@ fn a_wish_to_stop_is_heard_between_trees() {
     }
     let made = noisy(20, 5, 5);
     let options = BoostingOptions::default();
-    let stopped = BoostedTrees::fit(&pairs(&made), None, Objective::Logistic, &options, &Stop);
+    let stopped = BoostedTrees::fit(&pairs(&made), Objective::Logistic, &options, &Stop);
     assert!(matches!(stopped, Err(Error::Cancelled)));
 }
 
@@ -140,14 +181,14 @@ fn the_same_bytes_on_any_number_of_threads() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
             pool.install(|| {
                 let options = BoostingOptions { n_trees: 5, ..Default::default() };
-                let (train_pairs, held_out) = (pairs(&train), pairs(&held_out));
+                let options = BoostingOptions { pairs: 0.8, ..options };
                 let trees =
-                    BoostedTrees::fit(&train_pairs, Some(&held_out), objective, &options, &Silent)
-                        .unwrap();
+                    BoostedTrees::fit(&pairs(&train), objective, &options, &Silent).unwrap();
+                let losses = trees.losses(&pairs(&held_out), objective);
                 let mut scores = vec![0.0; 80_000];
                 trees.predict_many(&train.0, &mut scores);
                 let isotonic = Isotonic::fit(&scores, &train.1);
-                (serde_json::to_string(&(trees, isotonic)).unwrap(), scores)
+                (serde_json::to_string(&(trees, isotonic)).unwrap(), scores, losses)
             })
         };
         let alone = on(1);
@@ -160,8 +201,7 @@ fn the_same_bytes_on_any_number_of_threads() {
 fn many_pairs_get_the_scores_that_each_gets_alone() {
     let made = noisy(60, 10, 9);
     let options = BoostingOptions { n_trees: 12, ..Default::default() };
-    let trees =
-        BoostedTrees::fit(&pairs(&made), None, Objective::Logistic, &options, &Silent).unwrap();
+    let trees = BoostedTrees::fit(&pairs(&made), Objective::Logistic, &options, &Silent).unwrap();
     let n_features = trees.n_features();
     let mut features = made.0.clone();
     features.iter_mut().step_by(11).for_each(|feature| *feature = f32::NAN);
@@ -179,8 +219,7 @@ fn many_pairs_get_the_scores_that_each_gets_alone() {
 fn damaged_boosted_trees_are_refused() {
     let made = noisy(40, 5, 8);
     let options = BoostingOptions { n_trees: 3, ..Default::default() };
-    let trees =
-        BoostedTrees::fit(&pairs(&made), None, Objective::Logistic, &options, &Silent).unwrap();
+    let trees = BoostedTrees::fit(&pairs(&made), Objective::Logistic, &options, &Silent).unwrap();
     let written = serde_json::to_value(&trees).unwrap();
     let read = |value| serde_json::from_value::<BoostedTrees>(value).unwrap();
     assert_eq!(read(written.clone()), trees);
@@ -243,8 +282,8 @@ proptest! {
         for objective in OBJECTIVES {
             let fit = |n_trees| {
                 let tree = TreeOptions { depth: 3, min_leaf: 5, lambda: 1.0, ..Default::default() };
-                let options = BoostingOptions { n_trees, learning_rate: rate, tree, patience: 1 };
-                BoostedTrees::fit(&pairs, None, objective, &options, &Silent).unwrap()
+                let options = BoostingOptions { n_trees, learning_rate: rate, tree, ..Default::default() };
+                BoostedTrees::fit(&pairs, objective, &options, &Silent).unwrap()
             };
             let losses = [0, 4, 16].map(|n_trees| loss_of(&fit(n_trees), objective, &pairs));
             prop_assert!(losses[2] < losses[0], "{objective:?}: {losses:?}");

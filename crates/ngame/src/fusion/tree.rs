@@ -93,7 +93,8 @@ impl RegressionTree {
 
     fn descend(binned: &Binned, mut members: Vec<Member>, options: &TreeOptions) -> Self {
         let mut spare = vec![Member::default(); members.len()];
-        grow(binned, &mut members, &mut spare, options, 1.0).tree
+        let features: Vec<usize> = (0..binned.n_features()).collect();
+        grow(binned, &features, &mut members, &mut spare, options, 1.0)
     }
 
     /// A tree of these nodes.

@@ -300,6 +300,7 @@ impl Run<'_> {
                 .inverse_propensities(self.plan.data.n_train, &views.counts),
             aim: config.aim,
             choice: config.method,
+            seed: mix(self.plan.config.run.seed, &[8]),
         };
         let fusion = fit(&examples, &task, self.observer)?;
         let text = serde_json::to_string(&fusion).expect("a fusion is names and numbers");
