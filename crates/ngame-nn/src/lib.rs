@@ -94,7 +94,7 @@ pub use row_table::{MomentType, RowTable};
 pub use rows::{Rows, dot};
 pub use schedule::{Decay, Schedule};
 pub use training_pass::TrainingPass;
-pub use transformer::{Transformer, TransformerConfig};
+pub use transformer::{LowerLayers, TokenStates, Transformer, TransformerConfig};
 pub use vector_table::VectorTable;
 pub use weights::{
     Extra, Family, Weights, WeightsError, WeightsProblem, read_weights, write_weights,

@@ -135,6 +135,30 @@ impl Parameters {
         &mut self.values
     }
 
+    /// The tensors of a layout, which has some of the names of this one.
+    ///
+    /// # Panics
+    /// If it has others, or other shapes.
+    pub fn part(&self, layout: &Arc<Layout>) -> Self {
+        let mut part = Self::zeros(layout);
+        for tensor in layout.tensors() {
+            let values = self.get(&tensor.name).expect("a tensor of the whole");
+            part.values[tensor.range()].copy_from_slice(values);
+        }
+        part
+    }
+
+    /// Puts the tensors of a part in the place of its own.
+    ///
+    /// # Panics
+    /// If it is a part of something else.
+    pub fn set_part(&mut self, part: &Self) {
+        for tensor in part.layout.tensors() {
+            let values = self.get_mut(&tensor.name).expect("a tensor of the whole");
+            values.copy_from_slice(&part.values[tensor.range()]);
+        }
+    }
+
     /// The values of one tensor, if there is one of this name.
     pub fn get(&self, name: &str) -> Option<&[f32]> {
         self.layout.tensor(name).map(|tensor| &self.values[tensor.range()])

@@ -95,29 +95,30 @@ pub(super) struct LayerPlace {
     pub(super) output_norm: NormPlace,
 }
 
-/// Where all weights lie.
+/// Where the embedding's weights lie.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct EmbeddingPlace {
     pub(super) words: Range<usize>,         // (vocabulary, dim)
     pub(super) positions: Range<usize>,     // (max positions, dim)
     pub(super) types: Option<Range<usize>>, // (token types, dim)
-    pub(super) embedding_norm: NormPlace,
+    pub(super) norm: NormPlace,
+}
+
+/// Where all weights lie.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    /// None where layers below have been left out, and the embedding with them.
+    pub(super) embedding: Option<EmbeddingPlace>,
     pub(super) layers: Vec<LayerPlace>,
 }
 
-/// The layout of the weights, with the names that `transformers` gives to BERT's.
-pub(super) fn lay_out(config: &TransformerConfig) -> (Arc<Layout>, Places) {
+/// The layout of the weights, with the names that `transformers` gives to BERT's. Layers count from
+/// `first_layer`; with layers below, there is no embedding.
+pub(super) fn lay_out(config: &TransformerConfig, first_layer: usize) -> (Arc<Layout>, Places) {
     let dim = config.dim;
     let mut layout = Layout::default();
-    let table = |layout: &mut Layout, name: &str, rows: usize, kind: Kind| {
-        layout.add(format!("embeddings.{name}_embeddings.weight"), &[rows, dim], kind)
-    };
-    let words = table(&mut layout, "word", config.vocabulary_size, Kind::Table);
-    let positions = table(&mut layout, "position", config.max_positions, Kind::Matrix);
-    let types = (config.n_token_types > 0)
-        .then(|| table(&mut layout, "token_type", config.n_token_types, Kind::Matrix));
-    let embedding_norm = norm(&mut layout, "embeddings", dim);
-    let layers = (0..config.n_layers)
+    let embedding = (first_layer == 0).then(|| lay_out_embedding(config, &mut layout));
+    let layers = (first_layer..first_layer + config.n_layers)
         .map(|layer| {
             let prefix = format!("encoder.layer.{layer}");
             let inner = config.feed_forward_dim;
@@ -140,7 +141,19 @@ pub(super) fn lay_out(config: &TransformerConfig) -> (Arc<Layout>, Places) {
             LayerPlace { qkv, attention_output, attention_norm, expand, contract, output_norm }
         })
         .collect();
-    (Arc::new(layout), Places { words, positions, types, embedding_norm, layers })
+    (Arc::new(layout), Places { embedding, layers })
+}
+
+fn lay_out_embedding(config: &TransformerConfig, layout: &mut Layout) -> EmbeddingPlace {
+    let dim = config.dim;
+    let table = |layout: &mut Layout, name: &str, rows: usize, kind: Kind| {
+        layout.add(format!("embeddings.{name}_embeddings.weight"), &[rows, dim], kind)
+    };
+    let words = table(layout, "word", config.vocabulary_size, Kind::Table);
+    let positions = table(layout, "position", config.max_positions, Kind::Matrix);
+    let types = (config.n_token_types > 0)
+        .then(|| table(layout, "token_type", config.n_token_types, Kind::Matrix));
+    EmbeddingPlace { words, positions, types, norm: norm(layout, "embeddings", dim) }
 }
 
 fn norm(layout: &mut Layout, prefix: &str, dim: usize) -> NormPlace {

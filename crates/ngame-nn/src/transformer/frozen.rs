@@ -2,6 +2,7 @@
 
 use super::Transformer;
 use super::config::{LinearPlace, NormPlace};
+use super::upper::copy_states;
 use crate::batch::Batch;
 use crate::encoder::{Frozen, Precision};
 use crate::kernels::Level;
@@ -15,10 +16,15 @@ use crate::parameters::Parameters;
 /// A transformer with its weights packed.
 pub(super) struct FrozenTransformer {
     transformer: Transformer,
+    /// None where the transformer has states in its place.
+    embedding: Option<FrozenEmbedding>,
+    layers: Vec<FrozenLayer>,
+}
+
+struct FrozenEmbedding {
     words: Vec<f32>,     // (vocabulary, dim)
     positions: Vec<f32>, // (max positions, dim), the vector of the first type added
-    embedding_norm: FrozenNorm,
-    layers: Vec<FrozenLayer>,
+    norm: FrozenNorm,
 }
 
 struct FrozenLayer {
@@ -45,10 +51,12 @@ impl FrozenNorm {
 }
 
 impl FrozenTransformer {
+    /// The first layers of a transformer, or all of them.
     pub(super) fn new(
         transformer: &Transformer,
         parameters: &Parameters,
         precision: Precision,
+        n_layers: usize,
     ) -> Self {
         let (places, config) = (&transformer.places, &transformer.config);
         let weights = parameters.values();
@@ -60,8 +68,7 @@ impl FrozenTransformer {
         };
         let linear =
             |place: &LinearPlace| (&weights[place.weight.clone()], &weights[place.bias.clone()]);
-        let linears: Vec<(&[f32], &[f32])> = places
-            .layers
+        let linears: Vec<(&[f32], &[f32])> = places.layers[..n_layers]
             .iter()
             .flat_map(|place| {
                 [&place.qkv, &place.attention_output, &place.expand, &place.contract].map(linear)
@@ -69,16 +76,20 @@ impl FrozenTransformer {
             .collect();
         let mut packed = PackedLinear::pack(transformer.level, &linears, precision).into_iter();
         let mut next = || packed.next().expect("four linear layers a layer were packed");
-        let mut positions = weights[places.positions.clone()].to_vec();
-        if let Some(types) = &places.types {
-            let first_type = &weights[types.start..types.start + config.dim];
-            for position in positions.chunks_exact_mut(config.dim) {
-                for (value, of_type) in position.iter_mut().zip(first_type) {
-                    *value += of_type;
+        let embedding = places.embedding.as_ref().map(|place| {
+            let mut positions = weights[place.positions.clone()].to_vec();
+            if let Some(types) = &place.types {
+                let first_type = &weights[types.start..types.start + config.dim];
+                for position in positions.chunks_exact_mut(config.dim) {
+                    for (value, of_type) in position.iter_mut().zip(first_type) {
+                        *value += of_type;
+                    }
                 }
             }
-        }
-        let layers = places.layers.iter().map(|place| FrozenLayer {
+            let words = weights[place.words.clone()].to_vec();
+            FrozenEmbedding { words, positions, norm: norm(&place.norm) }
+        });
+        let layers = places.layers[..n_layers].iter().map(|place| FrozenLayer {
             qkv: next(),
             attention_output: next(),
             attention_norm: norm(&place.attention_norm),
@@ -86,23 +97,12 @@ impl FrozenTransformer {
             contract: next(),
             output_norm: norm(&place.output_norm),
         });
-        Self {
-            transformer: transformer.clone(),
-            words: weights[places.words.clone()].to_vec(),
-            positions,
-            embedding_norm: norm(&places.embedding_norm),
-            layers: layers.collect(),
-        }
-    }
-}
-
-impl Frozen for FrozenTransformer {
-    fn dim(&self) -> usize {
-        self.transformer.config.dim
+        Self { transformer: transformer.clone(), embedding, layers: layers.collect() }
     }
 
-    fn embed(&self, batch: Batch<'_>, workspace: &mut Vec<f32>, vectors: &mut [f32]) {
-        let Transformer { config, level, .. } = &self.transformer;
+    /// What goes out of the last layer, (tokens, dim), somewhere in the workspace.
+    pub(super) fn hidden<'a>(&self, batch: Batch<'_>, workspace: &'a mut Vec<f32>) -> &'a [f32] {
+        let Transformer { config, level, states, .. } = &self.transformer;
         let (level, tokens, dim, inner) =
             (*level, batch.n_tokens(), config.dim, config.feed_forward_dim);
         assert!(batch.longest() <= config.max_positions, "a text of too many tokens");
@@ -114,9 +114,13 @@ impl Frozen for FrozenTransformer {
         let (qkv, rest) = rest.split_at_mut(tokens * 3 * dim);
         let (context, expanded) = rest.split_at_mut(tokens * dim);
 
-        let tables = Tables { words: &self.words, positions: &self.positions, first_type: &[] };
-        embedding::look_up(tables, dim, batch, hidden);
-        self.embedding_norm.apply(level, hidden);
+        if let Some(states) = states {
+            copy_states(&**states, batch.ids(), dim, hidden);
+        } else if let Some(FrozenEmbedding { words, positions, norm }) = &self.embedding {
+            let tables = Tables { words, positions, first_type: &[] };
+            embedding::look_up(tables, dim, batch, hidden);
+            norm.apply(level, hidden);
+        }
         for layer in &self.layers {
             layer.qkv.forward(hidden, tokens, Epilogue::Bias, qkv);
             let attention = Attention::without_dropout(dim, config.n_heads);
@@ -127,6 +131,18 @@ impl Frozen for FrozenTransformer {
             layer.contract.forward(expanded, tokens, Epilogue::BiasAdd, hidden);
             layer.output_norm.apply(level, hidden);
         }
-        pooling::pool_texts(level, config.pooling, batch, hidden, vectors);
+        hidden
+    }
+}
+
+impl Frozen for FrozenTransformer {
+    fn dim(&self) -> usize {
+        self.transformer.config.dim
+    }
+
+    fn embed(&self, batch: Batch<'_>, workspace: &mut Vec<f32>, vectors: &mut [f32]) {
+        let Transformer { config, level, .. } = &self.transformer;
+        let hidden = self.hidden(batch, workspace);
+        pooling::pool_texts(*level, config.pooling, batch, hidden, vectors);
     }
 }

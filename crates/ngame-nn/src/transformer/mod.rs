@@ -18,6 +18,7 @@ mod config;
 mod frozen;
 #[cfg(test)]
 pub(crate) mod golden;
+mod upper;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
 pub use config::TransformerConfig;
+pub use upper::{LowerLayers, TokenStates};
 
 use crate::batch::Batch;
 use crate::encoder::{Dropout, Encoder, Frozen, Precision};
@@ -39,7 +41,7 @@ use crate::layers::{gelu, linear, pooling};
 use crate::parameters::{Gradients, Layout, Parameters};
 use crate::random::fill_normal;
 use activations::{Activations, Scratch};
-use config::{LayerPlace, NormPlace, Places};
+use config::{EmbeddingPlace, LayerPlace, NormPlace, Places};
 use frozen::FrozenTransformer;
 
 /// A transformer encoder: the architecture, without weights.
@@ -49,6 +51,8 @@ pub struct Transformer {
     layout: Arc<Layout>,
     places: Places,
     level: Level,
+    /// What takes the place of the embedding and of layers below, where only upper layers are there.
+    states: Option<Arc<dyn TokenStates>>,
 }
 
 impl Transformer {
@@ -63,8 +67,8 @@ impl Transformer {
     /// The same at an instruction set of choice.
     pub(crate) fn at_level(config: TransformerConfig, level: Level) -> Self {
         assert_eq!(config.problem(), None);
-        let (layout, places) = config::lay_out(&config);
-        Self { config, layout, places, level }
+        let (layout, places) = config::lay_out(&config, 0);
+        Self { config, layout, places, level, states: None }
     }
 
     /// Its shape.
@@ -112,11 +116,12 @@ impl Transformer {
     fn embed_tokens(
         &self,
         weights: &[f32],
+        places: &EmbeddingPlace,
         batch: Batch<'_>,
         dropout: Dropout,
         kept: &mut Activations<'_>,
     ) {
-        let (places, dim) = (&self.places, self.config.dim);
+        let dim = self.config.dim;
         let tables = Tables {
             words: &weights[places.words.clone()],
             positions: &weights[places.positions.clone()],
@@ -126,7 +131,7 @@ impl Transformer {
             },
         };
         embedding::forward(tables, dim, batch, kept.embedding_hat);
-        let norm = self.norm(weights, &places.embedding_norm);
+        let norm = self.norm(weights, &places.norm);
         let (x_hat, deviation) = (&mut *kept.embedding_hat, &mut *kept.embedding_deviation);
         let hidden = &mut kept.hidden[..batch.n_tokens() * dim];
         layer_norm::forward(self.level, norm, x_hat, deviation, hidden);
@@ -267,27 +272,31 @@ impl Transformer {
         let sizes = [tokens, dim, 3 * dim];
         let d_weight = &mut gradients[place.qkv.weight.clone()];
         linear::backward_weight(d_qkv, input, d_weight, sizes);
-        linear::backward_input_add(d_qkv, weight(&place.qkv.weight), d_hidden, sizes);
+        // Nobody asks for the gradient by states that stay as they are.
+        if layer > 0 || self.states.is_none() {
+            linear::backward_input_add(d_qkv, weight(&place.qkv.weight), d_hidden, sizes);
+        }
     }
 
     /// From the gradient by hidden 0 to that of the embedding tables.
     fn embedding_backward(
         &self,
         weights: &[f32],
+        places: &EmbeddingPlace,
         batch: Batch<'_>,
         dropout: Dropout,
         kept: &mut Activations<'_>,
         scratch: &mut Scratch<'_>,
         gradients: &mut Gradients,
     ) {
-        let (level, dim, places) = (self.level, self.config.dim, &self.places);
+        let (level, dim) = (self.level, self.config.dim);
         let Scratch { d_hidden, partials, .. } = scratch;
         if let Some(mask) = self.mask(dropout, Site::Embedding) {
             mask.apply_rows(level, batch.first_token(), dim, d_hidden);
         }
         // Scale and shift lie one behind the other.
-        let scale = &places.embedding_norm.scale;
-        let both = &mut gradients.values[scale.start..places.embedding_norm.shift.end];
+        let scale = &places.norm.scale;
+        let both = &mut gradients.values[scale.start..places.norm.shift.end];
         let (d_scale, d_shift) = both.split_at_mut(dim);
         layer_norm::backward(
             level,
@@ -361,7 +370,11 @@ impl Encoder for Transformer {
         let (texts, tokens) = (batch.n_texts(), batch.n_tokens());
         let mut kept = Activations::new(&self.config, texts, tokens, activations);
         let mut scratch = Scratch::new(&self.config, tokens, scratch);
-        self.embed_tokens(weights, batch, dropout, &mut kept);
+        match (&self.states, &self.places.embedding) {
+            (Some(states), _) => upper::look_up(&**states, batch, self.config.dim, kept.hidden),
+            (None, Some(place)) => self.embed_tokens(weights, place, batch, dropout, &mut kept),
+            (None, None) => unreachable!("a transformer has an embedding or states in its place"),
+        }
         for layer in self.places.layers.iter().enumerate() {
             self.layer_forward(weights, layer, batch, dropout, &mut kept, &mut scratch);
         }
@@ -397,10 +410,13 @@ impl Encoder for Transformer {
             let gradients = &mut gradients.values;
             self.layer_backward(weights, layer, batch, dropout, &mut kept, &mut scratch, gradients);
         }
-        self.embedding_backward(weights, batch, dropout, &mut kept, &mut scratch, gradients);
+        if let Some(place) = &self.places.embedding {
+            let scratch = &mut scratch;
+            self.embedding_backward(weights, place, batch, dropout, &mut kept, scratch, gradients);
+        }
     }
 
     fn freeze(&self, parameters: &Parameters, precision: Precision) -> Box<dyn Frozen> {
-        Box::new(FrozenTransformer::new(self, parameters, precision))
+        Box::new(FrozenTransformer::new(self, parameters, precision, self.config.n_layers))
     }
 }

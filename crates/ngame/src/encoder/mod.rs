@@ -13,6 +13,7 @@ mod save;
 mod sentence_files;
 mod text_encoder;
 mod text_source;
+mod upper_layers;
 mod vector_file;
 mod vector_rows;
 mod vectors;

@@ -8,6 +8,7 @@ use memmap2::Mmap;
 use sha2::{Digest, Sha256};
 
 use super::store_format::{HEADER, Header, HeaderError, Shape, VERSION};
+use super::store_writer::{Rows, store_in_memory};
 use crate::atomic_file::FileAside;
 use crate::error::{InputError, InputErrorKind, Place};
 use crate::{Error, Result};
@@ -106,6 +107,23 @@ impl TokenStore {
             .and_then(|()| file.write_all(self.body()))
             .map_err(|source| Error::io("write", path, source))?;
         aside.finish()
+    }
+
+    /// The same texts, as places of tokens instead of ids: 0 is the first token of the first text, and
+    /// so on through all texts. A text without tokens has one place all the same.
+    ///
+    /// # Panics
+    /// If there are more tokens than 32 bits count.
+    pub(crate) fn places(&self) -> Self {
+        let mut rows = Rows::default();
+        for text in 0..self.n_texts() {
+            let begin = rows.ids.len();
+            let end = begin + self.len(text).max(1);
+            rows.ids.extend((begin..end).map(|place| u32::try_from(place).expect("32 bits")));
+            rows.ends.push(end);
+        }
+        let n_places = rows.ids.len();
+        store_in_memory(n_places, |push| push(&rows)).expect("memory takes everything")
     }
 
     /// How many texts there are.

@@ -21,6 +21,9 @@ const COUNTED_BATCHES: usize = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
+    /// Seconds of what is done once before the first epoch.
+    #[serde(default)]
+    pub seconds_before: f64,
     /// Seconds of an epoch, validation included.
     pub seconds_per_epoch: f64,
     /// Seconds of the run.
@@ -36,8 +39,31 @@ pub(super) fn activation_budget(config: &TrainConfig) -> usize {
     (config.run.memory * f64::from(1u32 << 30)) as usize
 }
 
-/// Times a step and counts tokens and bytes.
-pub(super) fn calibrate(corpus: &Corpus, encoder: &TextEncoder, config: &TrainConfig) -> Estimate {
+impl Estimate {
+    /// The same where some of the layers are trained. `forward` is what going through all texts once
+    /// takes all layers.
+    pub(super) fn of_layers(self, trained: usize, all: usize, forward: f64) -> Self {
+        let share = trained as f64 / all as f64;
+        Self {
+            seconds_before: forward * (1.0 - share),
+            seconds_per_epoch: self.seconds_per_epoch * share,
+            ..self
+        }
+    }
+
+    /// How many epochs there is time for.
+    pub(super) fn epochs_in(&self, seconds: f64) -> usize {
+        ((seconds - self.seconds_before) / self.seconds_per_epoch.max(1e-9)).max(0.0) as usize
+    }
+}
+
+/// Times a step and counts tokens and bytes: what it takes to train all layers, and the seconds of going
+/// through all texts once.
+pub(super) fn calibrate(
+    corpus: &Corpus,
+    encoder: &TextEncoder,
+    config: &TrainConfig,
+) -> (Estimate, f64) {
     let n_points = corpus.n_points();
     // Points from all over the data, as a random batch has them.
     let every = n_points.div_ceil(TIMED_POINTS).max(1);
@@ -95,5 +121,7 @@ pub(super) fn calibrate(corpus: &Corpus, encoder: &TextEncoder, config: &TrainCo
     let labels = ((corpus.n_label_texts + corpus.label_text.len()) * model.dim() * 4) as u64;
     // Weights, their gradients and two moments; the packed weights of a validation.
     let memory = 20 * n_parameters + activations + captured + labels + corpus.tokens.memory();
-    Estimate { seconds_per_epoch, seconds: 0.0, tokens_per_epoch, memory }
+    let estimate =
+        Estimate { seconds_before: 0.0, seconds_per_epoch, seconds: 0.0, tokens_per_epoch, memory };
+    (estimate, seconds_per_token * corpus.tokens.n_tokens() as f64 / 3.0)
 }

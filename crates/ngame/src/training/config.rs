@@ -57,6 +57,10 @@ pub struct EncoderConfig {
     /// Texts are cut after this many tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<usize>,
+    /// How many layers of a transformer are trained, from the top; the others stay as they are, and
+    /// what they make of texts is computed once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trained_layers: Option<usize>,
     /// The length of a vector, for a bag.
     pub dim: usize,
     /// The tokens of the vocabulary, for a bag.
@@ -70,6 +74,7 @@ impl Default for EncoderConfig {
         Self {
             start: "bag".to_owned(),
             max_tokens: None,
+            trained_layers: None,
             dim: 384,
             vocabulary: 30_000,
             dropout: 0.2,
@@ -399,6 +404,7 @@ impl TrainConfig {
         } = self;
         let checks = [
             ("encoder.max_tokens", encoder.max_tokens != Some(0), "at least 1"),
+            ("encoder.trained_layers", encoder.trained_layers != Some(0), "at least 1"),
             ("batching.batch_size", batching.batch_size.is_none_or(|n| n > 1), "at least 2"),
             ("batching.cluster_start", batching.cluster_start > 0, "at least 1"),
             (

@@ -51,7 +51,7 @@ pub struct Corpus {
 }
 
 /// Points that training never sees.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct HeldOut {
     /// Their positions in the training split, unless they are a split of their own.
     pub points: Option<Vec<u32>>,
@@ -175,6 +175,24 @@ impl Corpus {
             held_out,
             digest,
         })
+    }
+
+    /// The same points and targets, of the same texts as other tokens.
+    pub(super) fn with_tokens(&self, tokens: TokenStore) -> Self {
+        assert_eq!(tokens.n_texts(), self.tokens.n_texts(), "the same texts");
+        Self {
+            tokens,
+            stand_in: self.stand_in,
+            label_text: self.label_text.clone(),
+            n_label_texts: self.n_label_texts,
+            point_text: self.point_text.clone(),
+            positives: self.positives.clone(),
+            not_negative: self.not_negative.clone(),
+            trained: self.trained.clone(),
+            trained_text: self.trained_text.clone(),
+            held_out: self.held_out.clone(),
+            digest: self.digest.clone(),
+        }
     }
 
     /// How many training points there are.

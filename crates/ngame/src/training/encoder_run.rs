@@ -19,8 +19,11 @@ use super::validation::{Retrieval, label_vectors, validate};
 use crate::array_file::damaged;
 use crate::batching::{Batches, Clusters, Mined, NegativeLists, Sampler, Views, Wants};
 use crate::classifier::Classifiers;
-use crate::encoder::{Existing, Precision, TextEncoder, Vector, VectorMatrix, VectorType};
+use crate::encoder::{
+    Existing, Precision, TextEncoder, Vector, VectorFile, VectorMatrix, VectorType,
+};
 use crate::progress::{Event, Observer, StepProgress, StopOnly, ValidationProgress};
+use crate::tokens::TokenStore;
 use crate::{Error, Result};
 
 /// A loss beyond this is no longer going anywhere.
@@ -93,7 +96,10 @@ struct Run<'a> {
     observer: &'a dyn Observer,
     sampler: Box<dyn Sampler>,
     schedule: Schedule,
+    /// What is trained.
     encoder: TextEncoder,
+    /// What that is the upper layers of, if it is not the whole.
+    whole: Option<TextEncoder>,
     step: EncoderStep,
     state: State,
     mined: Option<Mined>,
@@ -114,17 +120,38 @@ pub(super) fn train_encoder(
         let encoder = TextEncoder::load(&folder.encoder())?;
         return Ok(TrainedEncoder { encoder, summary: read_summary(&folder.trained())? });
     }
-    let mut run = Run::new(plan, corpus, encoder, folder, observer)?;
-    let result = run.complete();
-    observer.event(Event::Finished);
-    match result {
-        Err(Error::Cancelled) => {
-            run.save()?;
-            return Err(Error::Cancelled);
-        }
-        result => result?,
+    let Some(first_layer) = plan.first_layer(&encoder).filter(|_| plan.n_epochs() > 0) else {
+        return Run::new(plan, corpus, encoder, None, folder, observer)?.train();
+    };
+    let places = corpus.tokens.places();
+    let states = lower_states(&encoder, first_layer, (corpus, &places), folder, observer)?;
+    let upper = encoder.upper(first_layer, states);
+    let corpus = corpus.with_tokens(places);
+    let trained = Run::new(plan, &corpus, upper, Some(encoder), folder, observer)?.train()?;
+    // They are large, and what comes after has no use for them.
+    let file = folder.states();
+    std::fs::remove_file(&file).map_err(|source| Error::io("remove", file, source))?;
+    Ok(trained)
+}
+
+/// What the layers below `first_layer` make of all tokens, unless that is there already.
+fn lower_states(
+    encoder: &TextEncoder,
+    first_layer: usize,
+    (corpus, places): (&Corpus, &TokenStore),
+    folder: &RunFolder,
+    observer: &dyn Observer,
+) -> Result<VectorMatrix> {
+    let path = folder.states();
+    let shape = |states: &VectorMatrix| (states.n_rows(), states.dim(), states.vector_type());
+    let wanted = (places.n_tokens(), encoder.dim(), VectorType::F16);
+    // The file got its name when it was complete, and all it depends on is fixed by the plan.
+    if let Some(states) = VectorMatrix::open(&path).ok().filter(|found| shape(found) == wanted) {
+        return Ok(states);
     }
-    run.finish()
+    let mut file = VectorFile::create(&path, encoder.dim(), VectorType::F16)?;
+    encoder.write_states(first_layer, &corpus.tokens, &mut file, observer)?;
+    file.finish()
 }
 
 fn read_summary(path: &Path) -> Result<EncoderSummary> {
@@ -139,6 +166,7 @@ impl<'a> Run<'a> {
         plan: &'a TrainPlan,
         corpus: &'a Corpus,
         encoder: TextEncoder,
+        whole: Option<TextEncoder>,
         folder: &'a RunFolder,
         observer: &'a dyn Observer,
     ) -> Result<Self> {
@@ -181,6 +209,7 @@ impl<'a> Run<'a> {
             sampler,
             schedule,
             encoder,
+            whole,
             step,
             state: State::default(),
             mined: None,
@@ -196,6 +225,19 @@ impl<'a> Run<'a> {
             run.restore(checkpoint)?;
         }
         Ok(run)
+    }
+
+    /// Trains to the end, or to a wish to stop.
+    fn train(mut self) -> Result<TrainedEncoder> {
+        let result = self.complete();
+        self.observer.event(Event::Finished);
+        match result {
+            Err(Error::Cancelled) => {
+                self.save()?;
+                Err(Error::Cancelled)
+            }
+            result => result.and_then(|()| self.finish()),
+        }
     }
 
     fn complete(&mut self) -> Result<()> {
@@ -474,7 +516,8 @@ impl<'a> Run<'a> {
     fn finish(mut self) -> Result<TrainedEncoder> {
         let best = self.state.best;
         if best.is_some_and(|best| best.step != self.state.step) {
-            self.encoder.save(&self.folder.last_encoder(), Existing::Replace)?;
+            let last = self.folder.last_encoder();
+            self.complete_encoder().save(&last, Existing::Replace)?;
             let found = checkpoint::read::<u64>(&self.folder.best())?;
             let (_, parameters) = self.encoder.parts_mut();
             let weights = found.array::<f32>("parameters").unwrap_or_default();
@@ -503,8 +546,20 @@ impl<'a> Run<'a> {
         let text = serde_json::to_string(&summary).expect("a summary is numbers");
         write_whole(&self.folder.trained(), text.as_bytes())?;
         // Last: it says that the stage is done.
-        self.encoder.save(&self.folder.encoder(), Existing::Replace)?;
-        Ok(TrainedEncoder { encoder: self.encoder, summary })
+        let done = self.folder.encoder();
+        self.complete_encoder().save(&done, Existing::Replace)?;
+        Ok(TrainedEncoder { encoder: self.whole.unwrap_or(self.encoder), summary })
+    }
+
+    /// What is trained, with all layers.
+    fn complete_encoder(&mut self) -> &TextEncoder {
+        match &mut self.whole {
+            None => &self.encoder,
+            Some(whole) => {
+                whole.set_upper(&self.encoder);
+                whole
+            }
+        }
     }
 }
 

@@ -24,6 +24,13 @@ const MEASURED_TEXTS: usize = 4_096;
 /// The most epochs that are chosen for a user: beyond, nothing was gained on held-out points.
 const MOST_EPOCHS: usize = 20;
 
+/// Fewer epochs than these, and fewer layers are trained so that there are more: clusters have to follow
+/// what the encoder learns.
+const ENOUGH_EPOCHS: usize = 10;
+
+/// The fewest layers that are chosen to be trained.
+const FEWEST_LAYERS: usize = 2;
+
 /// A config with every field fixed, and what follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,10 +115,8 @@ impl TrainPlan {
         config.validation.points.get_or_insert_with(|| match &dataset.valid {
             Some(valid) => valid.n_points(),
             None => {
-                let n = (n_train / 10).max(300).min(n_train / 5).min(10_000);
-                let why = format!(
-                    "a tenth of {n_train} points, at least 300 of them but no more than a fifth, at most 10,000"
-                );
+                let n = (n_train / 5).min(10_000);
+                let why = format!("a fifth of {n_train} points, at most 10,000");
                 choose("validation.points", n.to_string(), why);
                 n
             }
@@ -140,12 +145,28 @@ impl TrainPlan {
             ObjectiveKind::Sampled
         });
         observer.event(Event::Started { task: "measuring the machine", total: None, unit: "" });
-        let mut estimate = calibrate(&corpus, &encoder, &config);
+        let (mut estimate, forward) = calibrate(&corpus, &encoder, &config);
         observer.event(Event::Finished);
+        if let Some(all) = encoder.n_layers() {
+            let time = 60.0 * config.run.minutes;
+            let epochs = config.run.epochs;
+            let trained = *config.encoder.trained_layers.get_or_insert_with(|| {
+                let is_enough = |&n: &usize| {
+                    epochs.is_some() || estimate.of_layers(n, all, forward).epochs_in(time) >= ENOUGH_EPOCHS
+                };
+                let n = (FEWEST_LAYERS..=all).rev().find(is_enough).unwrap_or(FEWEST_LAYERS.min(all));
+                let why = match n == all {
+                    true => "all there are".to_owned(),
+                    false => format!("of {all}, from the top: more would leave time for fewer than {ENOUGH_EPOCHS} epochs"),
+                };
+                choose("encoder.trained_layers", n.to_string(), why);
+                n
+            });
+            estimate = estimate.of_layers(trained.min(all), all, forward);
+        }
         let n_epochs = *config.run.epochs.get_or_insert_with(|| {
             let minutes = config.run.minutes;
-            let fit = (60.0 * minutes / estimate.seconds_per_epoch.max(1e-9)) as usize;
-            let n = fit.clamp(1, MOST_EPOCHS);
+            let n = estimate.epochs_in(60.0 * minutes).clamp(1, MOST_EPOCHS);
             let why = format!(
                 "an epoch takes about {:.1} s here, and run.minutes is {minutes}",
                 estimate.seconds_per_epoch
@@ -153,7 +174,7 @@ impl TrainPlan {
             choose("run.epochs", n.to_string(), why);
             n
         });
-        estimate.seconds = estimate.seconds_per_epoch * n_epochs as f64;
+        estimate.seconds = estimate.seconds_before + estimate.seconds_per_epoch * n_epochs as f64;
         let mut plan = Self {
             threads: rayon::current_num_threads(),
             n_steps: 0,
@@ -230,6 +251,12 @@ impl TrainPlan {
     /// The epochs of the run.
     pub fn n_epochs(&self) -> usize {
         self.config.run.epochs.unwrap_or(1)
+    }
+
+    /// The first layer that is trained, if there are others below.
+    pub(super) fn first_layer(&self, encoder: &TextEncoder) -> Option<usize> {
+        let trained = self.config.encoder.trained_layers?;
+        encoder.n_layers()?.checked_sub(trained).filter(|&first| first > 0)
     }
 
     /// The points of a batch.
@@ -368,12 +395,7 @@ mod tests {
                 n_steps: 0,
                 n_warmup_steps: 0,
                 cluster_sizes: Vec::new(),
-                estimate: Estimate {
-                    seconds_per_epoch: 0.0,
-                    seconds: 0.0,
-                    tokens_per_epoch: 0,
-                    memory: 0,
-                },
+                estimate: Estimate::default(),
                 data: DataFacts {
                     n_points: n_train,
                     n_held_out: 0,

@@ -92,6 +92,11 @@ impl RunFolder {
         self.path.join("encoder")
     }
 
+    /// What lower layers, which are not trained, make of all tokens.
+    pub(super) fn states(&self) -> PathBuf {
+        self.path.join("states.npy")
+    }
+
     /// The encoder of the last step, where another was better.
     pub(super) fn last_encoder(&self) -> PathBuf {
         self.path.join("encoder-last")

@@ -147,6 +147,43 @@ fn a_run_with_stops_ends_with_the_same_bytes() {
     }
 }
 
+#[test]
+fn upper_layers_are_trained_alone_and_a_run_with_stops_ends_with_the_same_bytes() {
+    let dataset = sample();
+    let folder = tempfile::tempdir().unwrap();
+    let start = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/encoder/bert");
+    let from = format!("encoder.start={}", start.display());
+    let settings = &[
+        from.as_str(),
+        "encoder.max_tokens=20",
+        "encoder.trained_layers=1",
+        "optimiser.learning_rate=0.01",
+    ];
+    let (one, other) = (folder.path().join("straight"), folder.path().join("stopped"));
+    let heard = straight(&dataset, settings, &one);
+    let steps = heard.steps.into_inner().unwrap();
+    assert!(steps[steps.len() - 1].loss < 0.95 * steps[0].loss, "it learns");
+    with_stops(&dataset, settings, &other, 5);
+    assert!(weights(&one) == weights(&other));
+    let before = TextEncoder::load(&start).unwrap();
+    let after = TextEncoder::load(&one.join("encoder")).unwrap();
+    let last_layer = format!("encoder.layer.{}.", before.n_layers().unwrap() - 1);
+    for tensor in before.parameters().layout().tensors() {
+        let same = before.parameters().get(&tensor.name) == after.parameters().get(&tensor.name);
+        assert_eq!(same, !tensor.name.starts_with(&last_layer), "{}", tensor.name);
+    }
+    // States of another shape are made again, and do not outlive the encoder's training.
+    let (plan, corpus, encoder) = plan(&dataset, settings);
+    let again = folder.path().join("again");
+    let stopping = Listener { stop_after: Some(3), ..Default::default() };
+    train(&plan, &dataset, &corpus, encoder, &again, Existing::Keep, &stopping).unwrap_err();
+    let run = RunFolder::of(&again);
+    std::fs::write(run.path().join("states.npy"), "damaged").unwrap();
+    run.resume(&dataset, &again, Existing::Keep, &Silent).unwrap();
+    assert!(weights(&one) == weights(&again));
+    assert!(!again.join("states.npy").exists());
+}
+
 /// Asks for a stop the n-th time it is asked: in the middle of mining or validating, too.
 struct StopAtAsk {
     left: AtomicUsize,
