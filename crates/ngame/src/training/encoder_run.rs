@@ -120,7 +120,10 @@ pub(super) fn train_encoder(
         let encoder = TextEncoder::load(&folder.encoder())?;
         return Ok(TrainedEncoder { encoder, summary: read_summary(&folder.trained())? });
     }
-    let Some(first_layer) = plan.first_layer(&encoder).filter(|_| plan.n_epochs() > 0) else {
+    // Places of tokens have 32 bits; beyond, all layers are trained. A text without tokens has a place too.
+    let n_places = corpus.tokens.n_tokens() + corpus.tokens.n_texts();
+    let has_places = plan.n_epochs() > 0 && n_places <= u32::MAX as usize;
+    let Some(first_layer) = plan.first_layer(&encoder).filter(|_| has_places) else {
         return Run::new(plan, corpus, encoder, None, folder, observer)?.train();
     };
     let places = corpus.tokens.places();
