@@ -8,7 +8,7 @@
 //!
 //! To the upper layers a text is a row of places in the table of states, as to the whole transformer it
 //! is a row of words: what trains, validates and embeds need not know the difference. With two layers
-//! of six a step costs a third.
+//! of six a step is a third of the work.
 
 use std::fmt;
 use std::sync::Arc;

@@ -21,7 +21,8 @@ use crate::tokens::tokenize;
 /// Texts that are looked at for their length.
 const MEASURED_TEXTS: usize = 4_096;
 
-/// The most epochs that are chosen for a user: beyond, nothing was gained on held-out points.
+/// The most epochs that are chosen for a user: twice as many gained nothing with a bag on one data set of
+/// two, and half a point of P@1 on the other.
 const MOST_EPOCHS: usize = 20;
 
 /// Fewer epochs than these, and fewer layers are trained so that there are more: clusters have to follow
