@@ -6,6 +6,7 @@
     deciles     who earns the score, from frequent labels to rare ones (Figure "deciles")
     curriculum  clusters that grow against clusters of one size: epochs to the same accuracy
     joint       encoder and classifiers at once against one after the other (the BERTXML row)
+    views       every view alone, all but one, and all, on one trained encoder
     negatives   one point: its positives, random negatives, NGAME's, and hard ones missed, in the plane (Figure)
 
 Costs and convergence of the samplers (Table "Breakdown of computation costs", Figure "Convergence") are
@@ -25,6 +26,7 @@ from record import BENCH, RELEASE, kept, table
 
 METRICS = ["P@1", "P@5", "PSP@1", "PSP@5", "R@100"]
 FIXED_SIZES = [1, 16, 256]
+VIEWS = ["embedding", "classifier", "frequency", "votes", "lexical"]
 
 
 class Runs:
@@ -37,8 +39,8 @@ class Runs:
         self.encoder = Path(args.encoder).name
         self.about = f"{args.data.name}, {args.text}, {self.encoder}"
 
-    def train(self, name, *options):
-        """The model of these options: trained now, or before."""
+    def train(self, name, *options, encoder=None):
+        """The model of these options: trained now, or before; with the encoder of all runs, or another."""
         data = self.args.data
         model = self.folder / f"{data.name}-{self.args.text}-{self.encoder}-{name}"
         if not (model / "plan.toml").exists():
@@ -46,7 +48,7 @@ class Runs:
             if Path(f"{model}.run/plan.toml").exists():
                 words += ["--resume"]
             else:
-                words += ["--text", self.args.text, "--encoder", self.args.encoder, *self.args.options, *options]
+                words += ["--text", self.args.text, "--encoder", encoder or self.args.encoder, *self.args.options, *options]
             print(f"training {model.name}", file=sys.stderr)
             subprocess.run([str(word) for word in words], check=True, stdout=sys.stderr)
         return model
@@ -132,6 +134,21 @@ def joint(runs):
     runs.write("joint", "Joint and modular training", table(rows), found)
 
 
+def views(runs):
+    """What each view brings: alone, and what is lost without it. Frequency alone knows no text and finds nothing."""
+    encoder = runs.train("views-encoder", "--only", "encoder") / "encoder"
+    settings = {"all": VIEWS, "the paper's": ["embedding", "classifier", "frequency"]}
+    settings |= {f"without {view}": [other for other in VIEWS if other != view] for view in VIEWS}
+    settings |= {f"{view} alone": [view] for view in VIEWS if view != "frequency"}
+    found = {name: runs.evaluation(runs.train(f"views-{'-'.join(chosen)}", "--epochs", 0, "--views", ",".join(chosen), encoder=encoder))
+             for name, chosen in settings.items()}
+    reached = {name: percent(one["fused"]) for name, one in found.items()}
+    rows = [("%", *METRICS, "P@1 less all's", "ms a text")]
+    rows += [(name, *cells(values), f"{values[0] - reached['all'][0]:+.2f}", f"{found[name]['milliseconds']:.2f}")
+             for name, values in reached.items()]
+    runs.write("views", "What each view brings", table(rows), {name: one["fused"] for name, one in found.items()})
+
+
 def negatives(runs):
     """One point's neighbourhood under the trained encoder."""
     model = runs.train("paper", "--views", "paper")
@@ -145,7 +162,7 @@ def negatives(runs):
     runs.write("negatives", "Negatives of one point", f"{found['text']}\n\n{table(rows)}", found, drawn)
 
 
-EXPERIMENTS = {"ablation": ablation, "deciles": deciles, "curriculum": curriculum, "joint": joint, "negatives": negatives}
+EXPERIMENTS = {"ablation": ablation, "deciles": deciles, "curriculum": curriculum, "joint": joint, "views": views, "negatives": negatives}
 
 
 def main():

@@ -10,8 +10,8 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use ngame::batching::{Batches, Curriculum, KMeansOptions, cluster};
 use ngame::classifier::{
-    ClassifierRun, ClassifierTriplet, Classifiers, MomentType, Objective, OneVsAll, Sampled,
-    SampledLoss,
+    ClassifierRun, ClassifierTriplet, Classifiers, LogitStart, MomentType, Objective, OneVsAll,
+    Sampled, SampledLoss,
 };
 use ngame::data::{Csr, Dataset, ReadOptions, ScoredCsr, TextChoice};
 use ngame::encoder::{Precision, TextEncoder, VectorMatrix, VectorType};
@@ -73,8 +73,11 @@ struct Turn {
     rate: Option<f32>,
     #[arg(long)]
     bias_rate: Option<f32>,
-    #[arg(long)]
+    /// Cosines become logits by these, not by what fits the points
+    #[arg(long, requires = "offset")]
     scale: Option<f32>,
+    #[arg(long, requires = "scale", allow_hyphen_values = true)]
+    offset: Option<f32>,
     #[arg(long)]
     dropout: Option<f32>,
     #[arg(long)]
@@ -112,7 +115,6 @@ impl Turn {
                 set(&mut options.batch_size, self.batch);
                 set(&mut options.learning_rate, self.rate);
                 set(&mut options.bias_rate, self.bias_rate);
-                set(&mut options.scale, self.scale);
                 set(&mut options.dropout, self.dropout);
                 Objective::OneVsAll(options)
             }
@@ -127,7 +129,6 @@ impl Turn {
                 set(&mut options.n_sampled, self.sampled);
                 set(&mut options.learning_rate, self.rate);
                 set(&mut options.bias_rate, self.bias_rate);
-                set(&mut options.scale, self.scale);
                 set(&mut options.dropout, self.dropout);
                 Objective::Sampled(options)
             }
@@ -224,6 +225,11 @@ impl Bench {
             return self.tried(turn, None, json!({}));
         };
         let not_negative = self.not_negative.as_ref();
+        let start = match (turn.scale, turn.offset) {
+            (Some(scale), Some(offset)) => LogitStart { scale, offset },
+            _ => LogitStart::fit(&self.points, &self.truth, not_negative, &self.labels, 0),
+        };
+        let objective = objective.starting_at(start);
         let mut run =
             ClassifierRun::new(&self.points, &self.truth, not_negative, &self.labels, &objective);
         let watch = Stopwatch::new(turn.steps.unwrap_or(usize::MAX));
@@ -236,6 +242,7 @@ impl Bench {
             "seconds": seconds,
             "before_steps": if run.epoch() == 0 { all - seconds } else { 0.0 },
             "peak_rss": peak_memory(),
+            "start": [start.scale, start.offset],
         });
         let classifiers = run.finish();
         self.tried(turn, Some(&classifiers), answer)

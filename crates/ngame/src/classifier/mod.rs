@@ -18,6 +18,7 @@ mod one_vs_all;
 mod parts;
 mod run;
 mod sampled;
+mod start;
 mod task;
 #[cfg(test)]
 mod toy;
@@ -29,4 +30,5 @@ pub use one_vs_all::OneVsAll;
 pub use parts::train_part;
 pub use run::{ClassifierRun, Objective};
 pub use sampled::{Sampled, SampledLoss};
+pub use start::LogitStart;
 pub use triplet::ClassifierTriplet;

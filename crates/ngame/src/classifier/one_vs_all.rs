@@ -14,6 +14,7 @@ use ngame_nn::{AdamStep, Matrix, multiply_here, sigmoids};
 use rayon::prelude::*;
 
 use super::classifiers::Classifiers;
+use super::start::LogitStart;
 use super::task::{Drop, StepAt, Task, Training};
 use crate::batching::{Batches, Clusters};
 use crate::encoder::VectorMatrix;
@@ -36,8 +37,8 @@ pub struct OneVsAll {
     pub learning_rate: f32,
     /// The highest learning rate of biases.
     pub bias_rate: f32,
-    /// What inner products are multiplied by: they are cosines at first.
-    pub scale: f32,
+    /// What cosines are to start with.
+    pub start: LogitStart,
     /// The share of a point's numbers that training drops.
     pub dropout: f32,
     /// The share of the run in which rates rise.
@@ -53,7 +54,7 @@ impl Default for OneVsAll {
             batch_size: 512,
             learning_rate: 2e-3,
             bias_rate: 2e-2,
-            scale: 20.0,
+            start: LogitStart::default(),
             dropout: 0.2,
             warmup: 0.05,
             seed: 0,
@@ -83,7 +84,7 @@ impl OneVsAllTraining {
         let (n_points, dim) = (task.points.n_rows(), labels.dim());
         let counts = task.truth.column_counts();
         let start = labels.all().to_vec();
-        let start_biases = start_biases(&counts, n_points, options.scale);
+        let start_biases = options.start.biases(&counts, n_points);
         let has_points = |&label: &u32| counts[label as usize] > 0;
         let trained: Vec<u32> = (0..counts.len() as u32).filter(has_points).collect();
         let mut place = vec![None; counts.len()];
@@ -126,15 +127,6 @@ impl OneVsAllTraining {
     }
 }
 
-/// A label's share of points as a logit, less what a positive's cosine will bring.
-pub(super) fn start_biases(counts: &[u32], n_points: usize, scale: f32) -> Vec<f32> {
-    let bias = |&count: &u32| {
-        let share = (f64::from(count) + 0.1) / (n_points as f64 + 1.0);
-        share.ln() as f32 - 0.25 * scale
-    };
-    counts.iter().map(bias).collect()
-}
-
 impl Training for OneVsAllTraining {
     fn n_batches(&self, _: usize) -> usize {
         Batches::count(self.n_points, 1, self.options.batch_size)
@@ -155,7 +147,7 @@ impl Training for OneVsAllTraining {
         let step = BlockStep {
             points: Matrix::new(&batch, points.len(), self.dim),
             n_points: points.len(),
-            scale: options.scale,
+            scale: options.start.scale,
             vectors: AdamStep::new(at.share * options.learning_rate, at.step + 1),
             biases: AdamStep::new(at.share * options.bias_rate, at.step + 1),
         };
@@ -217,7 +209,7 @@ impl Training for OneVsAllTraining {
             vectors[label * dim..(label + 1) * dim]
                 .copy_from_slice(&self.vectors[at * dim..(at + 1) * dim]);
         }
-        Classifiers::new(vectors, biases, self.options.scale)
+        Classifiers::new(vectors, biases, self.options.start.scale)
     }
 }
 

@@ -5,6 +5,7 @@ use ngame_nn::Schedule;
 use super::classifiers::Classifiers;
 use super::one_vs_all::{OneVsAll, OneVsAllTraining};
 use super::sampled::{Sampled, SampledTraining};
+use super::start::LogitStart;
 use super::task::{StepAt, Task, Training, schedule};
 use super::triplet::{ClassifierTriplet, TripletTraining};
 use crate::data::Csr;
@@ -30,6 +31,16 @@ impl Objective {
             Self::OneVsAll(options) => options.epochs,
             Self::Sampled(options) => options.epochs,
             Self::Triplet(options) => options.epochs,
+        }
+    }
+
+    /// The same from another start. The paper's has none: its scores are cosines to the end.
+    #[must_use]
+    pub fn starting_at(self, start: LogitStart) -> Self {
+        match self {
+            Self::OneVsAll(options) => Self::OneVsAll(OneVsAll { start, ..options }),
+            Self::Sampled(options) => Self::Sampled(Sampled { start, ..options }),
+            Self::Triplet(_) => self,
         }
     }
 

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use super::batch_labels::BatchLabels;
 use super::classifiers::Classifiers;
-use super::one_vs_all::start_biases;
+use super::start::LogitStart;
 use super::task::{Drop, StepAt, Task, Training};
 use crate::batching::{Batches, Clusters};
 use crate::encoder::VectorMatrix;
@@ -55,8 +55,8 @@ pub struct Sampled {
     pub learning_rate: f32,
     /// The highest learning rate of biases.
     pub bias_rate: f32,
-    /// What inner products are multiplied by: they are cosines at first.
-    pub scale: f32,
+    /// What cosines are to start with.
+    pub start: LogitStart,
     /// The share of a point's numbers that training drops.
     pub dropout: f32,
     /// The share of the run in which rates rise.
@@ -71,12 +71,12 @@ impl Default for Sampled {
     fn default() -> Self {
         Self {
             loss: SampledLoss::CrossEntropy,
-            epochs: 5,
+            epochs: 10,
             batch_size: 512,
             n_sampled: 2_048,
             learning_rate: 2e-3,
             bias_rate: 2e-2,
-            scale: 20.0,
+            start: LogitStart::default(),
             dropout: 0.2,
             warmup: 0.05,
             moments: MomentType::Full,
@@ -112,7 +112,7 @@ struct Room {
 impl SampledTraining {
     pub(super) fn new(task: &Task<'_>, labels: &VectorMatrix, options: &Sampled) -> Self {
         let counts = task.truth.column_counts();
-        let biases = start_biases(&counts, task.points.n_rows(), options.scale);
+        let biases = options.start.biases(&counts, task.points.n_rows());
         let has_points = |&label: &u32| counts[label as usize] > 0;
         Self {
             options: options.clone(),
@@ -144,7 +144,7 @@ impl SampledTraining {
             labels: &self.labels,
             n_own,
             weight: (self.pool.len() - n_own) as f32 / (n_labels - n_own).max(1) as f32,
-            scale: self.options.scale,
+            scale: self.options.start.scale,
             mean: 1.0 / n_points as f32,
         };
         if self.options.loss == SampledLoss::Softmax {
@@ -172,7 +172,7 @@ impl SampledTraining {
         for sums in &sums {
             d_biases.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
         }
-        d_biases.iter_mut().for_each(|value| *value /= self.options.scale);
+        d_biases.iter_mut().for_each(|value| *value /= self.options.start.scale);
         multiply(Matrix::new(scores, n_points, n_labels).transposed(), batch, d_vectors);
     }
 }
@@ -308,7 +308,7 @@ impl Training for SampledTraining {
 
     fn finish(self: Box<Self>) -> Classifiers {
         let (vectors, biases) = (self.vectors.into_values(), self.biases.into_values());
-        Classifiers::new(vectors, biases, self.options.scale)
+        Classifiers::new(vectors, biases, self.options.start.scale)
     }
 }
 
@@ -331,7 +331,7 @@ mod tests {
                 let product: f64 =
                     row.iter().zip(&vector).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
                 let bias = training.biases.values()[label as usize];
-                f64::from(training.options.scale) * product + f64::from(bias)
+                f64::from(training.options.start.scale) * product + f64::from(bias)
             };
             let is_true = |label: u32| task.truth.contains(point as usize, label);
             let weigh = |column: usize| if column < n_own { 1.0 } else { weight };
@@ -368,7 +368,12 @@ mod tests {
         let task = Task { points: &toy.points, truth: &truth, not_negative: Some(&filter) };
         let points = [4, 31, 5, 50];
         for loss in [SampledLoss::CrossEntropy, SampledLoss::Softmax] {
-            let options = Sampled { loss, scale: 3.0, n_sampled: 6, ..Default::default() };
+            let options = Sampled {
+                loss,
+                start: LogitStart { scale: 3.0, offset: -0.75 },
+                n_sampled: 6,
+                ..Default::default()
+            };
             let mut training = SampledTraining::new(&task, &toy.labels, &options);
             task.gather(&points, Drop { rate: 0.0, seed: 0, step: 0 }, &mut training.batch);
             training.labels.fill(&truth, &points);

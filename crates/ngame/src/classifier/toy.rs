@@ -64,7 +64,6 @@ pub(super) fn objectives(epochs: usize) -> Vec<Objective> {
         batch_size: 60,
         learning_rate: 0.02,
         bias_rate: 0.02,
-        scale: 20.0,
         dropout: 0.0,
         ..Default::default()
     };
@@ -74,7 +73,6 @@ pub(super) fn objectives(epochs: usize) -> Vec<Objective> {
         n_sampled: 4,
         learning_rate: 0.02,
         bias_rate: 0.02,
-        scale: 20.0,
         dropout: 0.0,
         ..Default::default()
     };

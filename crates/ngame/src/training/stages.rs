@@ -27,7 +27,7 @@ use super::model_config::IndexChoice;
 use super::plan::TrainPlan;
 use super::run_folder::{RunFolder, write_whole};
 use super::vectors::Vectors;
-use crate::classifier::{Classifiers, Objective};
+use crate::classifier::{Classifiers, LogitStart, Objective};
 use crate::data::{Csr, Dataset};
 use crate::encoder::{Existing, TextEncoder, VectorMatrix};
 use crate::evaluation::{Evaluation, EvaluationOptions, align, evaluate_model};
@@ -133,8 +133,8 @@ impl Run<'_> {
         let vectors = Vectors::new(self.corpus, &encoder, self.observer)?;
         done("vectors")?;
         let truth = self.dataset.train.by_point.select(&self.corpus.trained);
-        let objective = self.plan.objective();
         let start = self.start(&vectors, &truth);
+        let objective = self.objective(&vectors.points, &truth, &start);
         let classifiers = self.classifiers(&vectors.points, &truth, &start, &objective)?;
         done("classifiers")?;
         let lexical = self.lexical("held-out", &self.corpus.trained, &truth)?;
@@ -179,6 +179,15 @@ impl Run<'_> {
         let texts = &self.dataset.labels.texts;
         let has_text: Vec<bool> = texts.iter().map(|text| !text.trim().is_empty()).collect();
         start_vectors(vectors, &has_text, truth)
+    }
+
+    /// What classifiers are asked for. Those of all points begin where those of the fusion began: it
+    /// has to know their scores again.
+    fn objective(&self, points: &VectorMatrix, truth: &Csr, start: &VectorMatrix) -> Objective {
+        let not_negative = self.dataset.train.filter.select(&self.corpus.trained);
+        let seed = mix(self.plan.config.run.seed, &[9]);
+        let logits = LogitStart::fit(points, truth, Some(&not_negative), start, seed);
+        self.plan.objective().starting_at(logits)
     }
 
     /// Classifiers that have not seen the held-out points.
