@@ -53,7 +53,8 @@ def named(metrics, recall_100):
 
 
 def model_of(args, data, encoder, seed, folder):
-    return folder / f"{data.name}-{args.text}-{Path(encoder).name}-{seed}"
+    options = "".join(f"-{option.lstrip('-')}" for option in args.options).replace("/", "-")
+    return folder / f"{data.name}-{args.text}-{Path(encoder).name}{options}-{seed}"
 
 
 def ours(args, data, encoder, seed, folder):
@@ -151,19 +152,19 @@ def main():
         parser.error(f"the siamese peer does what ngame does with {MINILM.name}: add --encoder {MINILM}")
     command = (f"bench/accuracy.py {' '.join(data.name for data in args.data)} --text {args.text} --encoder "
                f"{' '.join(encoders)} --seeds {args.seeds} {' '.join(args.options)}").strip()
-    report, raw, versions = [], {}, {}
     for data in args.data:
         runs = {name: [ours(args, data, encoder, seed, folder) for seed in range(args.seeds)]
                 for name, encoder in zip(encoders, args.encoder)}
         peers = {name: peer(args, data, name, folder) for name in wanted}
-        raw[data.name] = {"ngame": runs, **peers}
+        versions = {}
         for run in filter(None, peers.values()):
             versions |= run.get("versions", {})
-        report.append(f"{data.name}, {args.text}\n" + table(rows_of(peers, runs)))
-        # What was measured stays, whatever happens to the rest.
-        name = f"{'peers' if len(wanted) > len(LINEAR) else 'accuracy'}-{'-'.join(encoders)}-{args.text}"
-        record.write(name, f"Accuracy, {', '.join(encoders)}, {args.text}", command, "\n\n".join(report), raw, versions)
-    print("\n\n".join(report))
+        text = f"{data.name}, {args.text}\n" + table(rows_of(peers, runs))
+        # A record for each data set: what was measured stays, whatever happens to the rest.
+        name = f"{'peers' if len(wanted) > len(LINEAR) else 'accuracy'}-{data.name}-{'-'.join(encoders)}-{args.text}"
+        record.write(name, f"Accuracy on {data.name}, {', '.join(encoders)}, {args.text}", command, text,
+                     {"ngame": runs, **peers}, versions)
+        print(text + "\n")
 
 
 if __name__ == "__main__":

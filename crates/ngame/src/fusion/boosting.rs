@@ -120,7 +120,11 @@ impl BoostedTrees {
         let (mut members, mut spare) = (Vec::new(), derived.clone());
         let total = Some(options.n_trees as u64);
         observer.event(Event::Started { task: "boosting trees", total, unit: "trees" });
-        for number in 0..options.n_trees {
+        // A number stands for what is drawn; some draws find no split, and others take their place.
+        for number in 0..2 * options.n_trees {
+            if boosted.trees.len() == options.n_trees {
+                break;
+            }
             if observer.cancelled() {
                 return Err(Error::Cancelled);
             }
