@@ -3,7 +3,7 @@
 DATA ?=
 FUZZ_SECONDS ?= 300
 
-.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy bench-peers bench-paper bench-predict bench-serve soak-serve fuzz
+.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy bench-peers bench-paper bench-scale bench-search bench-predict bench-serve soak-serve fuzz
 
 # The encoder tests compare with sentence-transformers on real weights, which are fetched once; the page is
 # tried in a browser, which is installed where it is missing.
@@ -85,6 +85,17 @@ bench-peers: encoders/all-MiniLM-L6-v2/model.safetensors
 bench-paper:
 	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin hard-negatives
 	python3 bench/paper.py $(DATA) $(if $(EXPERIMENTS),--experiments $(EXPERIMENTS)) $(if $(ENCODER),--encoder $(ENCODER))
+
+# What each stage costs as data grows, and what the paper's data sets would: half an hour; goes on where it was stopped.
+bench-scale:
+	cargo build --release -p ngame-cli
+	python3 bench/scale.py
+
+# Settings compared on held-out training points: make bench-search DATA="/path/to/debian-related ..."
+# [TEXT=title] [ENCODER=bag] [STAGE=encoder|all] [TRIALS="loss.temperature=0.03 ..."]; goes on where it was stopped.
+bench-search:
+	cargo build --release -p ngame-cli
+	python3 bench/search.py $(DATA) $(if $(TEXT),--text $(TEXT)) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(STAGE),--stage $(STAGE)) $(if $(TRIALS),--trials $(TRIALS))
 
 # The server against FastAPI with sentence-transformers and hnswlib, which it installs into bench/.venv, on the
 # vectors of a model with an encoder of the BERT family: make bench-serve MODEL=/path/to/a/model

@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use ngame::data::{Dataset, TextChoice};
 use ngame::encoder::Existing;
 use ngame::training::{
-    EncoderSummary, Preset, RunFolder, TrainConfig, TrainPlan, config_from, parse_setting,
-    start_encoder, train,
+    EncoderSummary, LaterStages, Preset, RunFolder, TrainConfig, TrainPlan, config_from,
+    parse_setting, start_encoder, train,
 };
 use toml::Value;
 
@@ -333,7 +333,25 @@ fn explain(plan: &TrainPlan, out: &mut impl Write) -> std::io::Result<()> {
         last.unwrap_or(&1),
         duration(plan.estimate.seconds),
         bytes(plan.estimate.memory),
-    )
+    )?;
+    let LaterStages { vectors, classifiers, words, fusion, index, evaluation } =
+        plan.estimate.later;
+    let stages = [
+        ("vectors", vectors),
+        ("classifiers", classifiers),
+        ("words", words),
+        ("fusion", fusion),
+        ("index", index),
+        ("evaluation", evaluation),
+    ];
+    let told = stages.iter().filter(|(_, seconds)| *seconds >= 0.5);
+    let told: Vec<String> =
+        told.map(|(stage, seconds)| format!("{stage} {}", duration(*seconds))).collect();
+    if told.is_empty() {
+        return Ok(());
+    }
+    let total = duration(plan.estimate.total_seconds());
+    writeln!(out, "then {}: about {total} in all", told.join(", "))
 }
 
 /// What was made, in a line.

@@ -185,11 +185,11 @@ pub fn evaluate_model(
     };
     let began = Instant::now();
     let wanted = PredictionOptions { top: DEPTH.max(options.k), ..Default::default() };
-    let fused = predictor.predict_matrix(points.texts, wanted, filter, observer)?;
+    let (fused, vectors) =
+        predictor.predict_matrix_with_vectors(points.texts, wanted, filter, observer)?;
     let milliseconds = began.elapsed().as_secs_f64() * 1e3 / n_points.max(1) as f64;
 
     let quiet = StopOnly(observer);
-    let vectors = predictor.embedder().embed_texts(points.texts, Default::default(), observer)?;
     let depth = DEPTH.max(options.k);
     let by_embedding = search_exact(&vectors, &views.embeddings, depth, filter, &quiet)?;
     let longer = with_ones(&vectors);

@@ -110,6 +110,8 @@ fn mistakes_are_told_before_any_work() {
         (&["--threads", "0"], "--threads"),
         (&["--time-budget", "30"], "30m"),
         (&["--views", "smell"], "fusion.views"),
+        (&["--views", "embedding,frequency"], "propose none"),
+        (&["--views", "votes", "--set", "fusion.method=sum"], "fusion.method"),
         (&["--set", "classifier.dropout=1"], "classifier.dropout"),
     ] {
         let told = train(&model, args).user_error();

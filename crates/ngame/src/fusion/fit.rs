@@ -174,9 +174,12 @@ pub struct FusionTask<'a> {
 /// Learns a fusion.
 ///
 /// # Panics
-/// If the columns lack the embedding's score or the classifier's.
+/// If there are no columns, or the one way to choose from is a score that they lack.
 pub fn fit(examples: &Examples, task: &FusionTask<'_>, observer: &dyn Observer) -> Result<Fusion> {
-    if examples.n_points() < FEW && matches!(task.choice, MethodChoice::Best | MethodChoice::Tree) {
+    let Places { embedding, classifier, .. } = Places::of(task.columns, task.logits);
+    let has_scores = embedding.is_some() || classifier.is_some();
+    let is_learnt = matches!(task.choice, MethodChoice::Best | MethodChoice::Tree);
+    if examples.n_points() < FEW && is_learnt && has_scores {
         return Ok(untaught(task));
     }
     let kinds: &[Kind] = match task.choice {
@@ -189,6 +192,13 @@ pub fn fit(examples: &Examples, task: &FusionTask<'_>, observer: &dyn Observer) 
             &[Kind::Embedding, Kind::Classifier, Kind::Sum, Kind::Tree, Kind::Boosted { n_trees }]
         }
     };
+    let is_possible = |kind: &&Kind| match kind {
+        Kind::Embedding => embedding.is_some(),
+        Kind::Classifier => classifier.is_some(),
+        Kind::Sum => embedding.is_some() && classifier.is_some(),
+        Kind::Tree | Kind::Boosted { .. } => true,
+    };
+    let kinds: Vec<&Kind> = kinds.iter().filter(is_possible).collect();
     let folds: Vec<Fold> = (0..FOLDS).map(|fold| Fold::new(examples, fold, task)).collect();
     let mut tried = Vec::new();
     let mut best: Option<(f64, usize, Kind, Vec<f32>)> = None;
@@ -252,7 +262,7 @@ impl Fold {
 
 /// The score of every pair by what was learnt from points of the other folds.
 fn cross_fitted(methods: &[Method], examples: &Examples, task: &FusionTask<'_>) -> Vec<f32> {
-    let places = Places::of(task.columns, task.logits).expect("columns with the two scores");
+    let places = Places::of(task.columns, task.logits);
     let n_columns = task.columns.len();
     let mut scores = vec![0.0; examples.n_pairs()];
     for (fold, method) in methods.iter().enumerate() {

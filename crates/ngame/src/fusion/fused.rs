@@ -93,34 +93,32 @@ impl Method {
     }
 }
 
-/// Where in a descriptor the two scores of the paper stand.
+/// Where in a descriptor the two scores of the paper stand, as far as their views take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Places {
     n_columns: usize,
-    embedding: usize,
-    classifier: usize,
+    pub(super) embedding: Option<usize>,
+    pub(super) classifier: Option<usize>,
     logits: bool,
 }
 
 impl Places {
-    /// Where they stand among these columns; `None` if they do not.
-    pub(super) fn of(columns: &[Column], logits: bool) -> Option<Self> {
+    /// Where they stand among these columns.
+    pub(super) fn of(columns: &[Column], logits: bool) -> Self {
         let place = |wanted| columns.iter().position(|&column| column == wanted);
-        Some(Self {
-            n_columns: columns.len(),
-            embedding: place(Column::Embedding)?,
-            classifier: place(Column::Classifier)?,
-            logits,
-        })
+        let (embedding, classifier) = (place(Column::Embedding), place(Column::Classifier));
+        Self { n_columns: columns.len(), embedding, classifier, logits }
     }
 
+    /// The cosine of text and label; none where nobody asks.
     fn embedding(self, descriptor: &[f32]) -> f32 {
-        descriptor[self.embedding]
+        self.embedding.map_or(0.0, |at| descriptor[at])
     }
 
-    /// The classifier's score on the scale of a cosine.
+    /// The classifier's score on the scale of a cosine; none where nobody asks.
     fn classifier(self, descriptor: &[f32]) -> f32 {
-        let score = descriptor[self.classifier];
+        let Some(at) = self.classifier else { return 0.0 };
+        let score = descriptor[at];
         if self.logits { 1.0 / (1.0 + (-score).exp()) } else { score }
     }
 }
@@ -128,7 +126,7 @@ impl Places {
 impl Fusion {
     /// The scores of candidates: (candidates, columns) to (candidates).
     pub fn scores(&self, descriptors: &[f32]) -> Vec<f32> {
-        let places = Places::of(&self.columns, self.logits).expect("checked when it was made");
+        let places = Places::of(&self.columns, self.logits);
         let mut scores = vec![0.0; descriptors.len() / self.columns.len()];
         self.method.scores(descriptors, places, &mut scores);
         scores
@@ -141,13 +139,22 @@ impl Fusion {
 
     /// Whether a fusion that was loaded can be used; else says what is wrong.
     pub fn check(&self) -> Result<(), String> {
-        if Places::of(&self.columns, self.logits).is_none() {
-            return Err("no columns for the embedding and the classifier".to_owned());
-        }
-        match &self.method {
-            Method::Tree(tree) => tree.check(self.columns.len())?,
-            Method::Boosted(trees) => trees.check(self.columns.len())?,
-            Method::Embedding | Method::Classifier | Method::Sum => {}
+        let places = Places::of(&self.columns, self.logits);
+        let is_missing = match &self.method {
+            Method::Embedding => places.embedding.is_none(),
+            Method::Classifier => places.classifier.is_none(),
+            Method::Sum => places.embedding.is_none() && places.classifier.is_none(),
+            Method::Tree(tree) => {
+                tree.check(self.columns.len())?;
+                false
+            }
+            Method::Boosted(trees) => {
+                trees.check(self.columns.len())?;
+                false
+            }
+        };
+        if is_missing {
+            return Err(format!("no column for the method {}", self.method.name()));
         }
         self.calibration.check()
     }

@@ -95,8 +95,21 @@ impl Predictor {
         excluded: Option<&Csr>,
         observer: &dyn Observer,
     ) -> Result<Vec<Vec<Predicted>>> {
+        self.predict_seeing(texts, options, excluded, observer, &mut |_| ())
+    }
+
+    /// The same, and every window's vectors are shown.
+    fn predict_seeing(
+        &self,
+        texts: &Texts,
+        options: PredictionOptions,
+        excluded: Option<&Csr>,
+        observer: &dyn Observer,
+        see: &mut dyn FnMut(&VectorMatrix),
+    ) -> Result<Vec<Vec<Predicted>>> {
         let mut predictions = Vec::with_capacity(texts.len());
-        self.for_each_window(texts, excluded, observer, &mut |_, candidates| {
+        self.for_each_window(texts, excluded, observer, &mut |vectors, candidates| {
+            see(vectors);
             let begin = predictions.len();
             predictions.par_extend(
                 candidates
@@ -117,11 +130,29 @@ impl Predictor {
         excluded: Option<&Csr>,
         observer: &dyn Observer,
     ) -> Result<ScoredCsr> {
+        Ok(self.matrix(self.predict(texts, options, excluded, observer)?))
+    }
+
+    /// The same with the texts' vectors, for those who need both.
+    pub(crate) fn predict_matrix_with_vectors(
+        &self,
+        texts: &Texts,
+        options: PredictionOptions,
+        excluded: Option<&Csr>,
+        observer: &dyn Observer,
+    ) -> Result<(ScoredCsr, VectorMatrix)> {
+        let mut numbers = Vec::with_capacity(texts.len() * self.embedder.dim());
+        let mut see = |vectors: &VectorMatrix| numbers.extend(vectors.all().to_vec());
+        let predictions = self.predict_seeing(texts, options, excluded, observer, &mut see)?;
+        Ok((self.matrix(predictions), VectorMatrix::from_f32(numbers, self.embedder.dim())))
+    }
+
+    fn matrix(&self, predictions: Vec<Vec<Predicted>>) -> ScoredCsr {
         let mut matrix = ScoredCsr::new(self.model.labels.texts.len() as u32);
-        for row in self.predict(texts, options, excluded, observer)? {
+        for row in predictions {
             matrix.push_row(&mut row.iter().map(|found| (found.label, found.score)).collect());
         }
-        Ok(matrix)
+        matrix
     }
 
     /// Embeds texts window by window and hands over each window's vectors and candidates.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::batch_texts::BatchTexts;
 use super::config::{Embeddings, SamplerKind, TrainConfig};
 use super::corpus::Corpus;
+use super::cost::LaterStages;
 use crate::batching::{Batches, Clusters};
 use crate::encoder::TextEncoder;
 
@@ -26,12 +27,15 @@ pub struct Estimate {
     pub seconds_before: f64,
     /// Seconds of an epoch, validation included.
     pub seconds_per_epoch: f64,
-    /// Seconds of the run.
+    /// Seconds of the encoder.
     pub seconds: f64,
     /// Tokens that an epoch trains on.
     pub tokens_per_epoch: u64,
     /// The most memory it takes, in bytes.
     pub memory: u64,
+    /// Seconds of what comes after the encoder.
+    #[serde(default)]
+    pub later: LaterStages,
 }
 
 /// Bytes for activations.
@@ -53,7 +57,13 @@ impl Estimate {
 
     /// How many epochs there is time for.
     pub(super) fn epochs_in(&self, seconds: f64) -> usize {
-        ((seconds - self.seconds_before) / self.seconds_per_epoch.max(1e-9)).max(0.0) as usize
+        let left = seconds - self.seconds_before - self.later.sum();
+        (left / self.seconds_per_epoch.max(1e-9)).max(0.0) as usize
+    }
+
+    /// Seconds of the whole run.
+    pub fn total_seconds(&self) -> f64 {
+        self.seconds + self.later.sum()
     }
 }
 
@@ -121,7 +131,6 @@ pub(super) fn calibrate(
     let labels = ((corpus.n_label_texts + corpus.label_text.len()) * model.dim() * 4) as u64;
     // Weights, their gradients and two moments; the packed weights of a validation.
     let memory = 20 * n_parameters + activations + captured + labels + corpus.tokens.memory();
-    let estimate =
-        Estimate { seconds_before: 0.0, seconds_per_epoch, seconds: 0.0, tokens_per_epoch, memory };
+    let estimate = Estimate { seconds_per_epoch, tokens_per_epoch, memory, ..Default::default() };
     (estimate, seconds_per_token * corpus.tokens.n_tokens() as f64 / 3.0)
 }

@@ -461,6 +461,12 @@ impl TrainConfig {
                 (1..=100_000).contains(&fusion.shortlists.voters),
                 "from 1 to 100,000",
             ),
+            (
+                "fusion.views",
+                fusion.has_candidates(),
+                "classifier, votes or lexical among them: embedding and frequency judge candidates, but propose none",
+            ),
+            ("fusion.method", fusion.has_scores(), "a method whose scores are among fusion.views"),
             ("run.epochs", run.epochs.is_none_or(|n| n <= 100_000), "from 0 to 100,000"),
             ("run.minutes", positive(run.minutes), "above 0"),
             ("run.memory", positive(run.memory), "above 0, in GiB"),

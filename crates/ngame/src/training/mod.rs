@@ -18,6 +18,7 @@ mod checkpoint;
 mod classifier_stage;
 mod config;
 mod corpus;
+mod cost;
 mod encoder_run;
 mod encoder_step;
 mod history;
@@ -39,6 +40,7 @@ pub use config::{
     ValidationMetric, config_from, parse_setting,
 };
 pub use corpus::Corpus;
+pub use cost::LaterStages;
 pub use encoder_run::EncoderSummary;
 pub use history::{History, StageDone};
 pub use model_config::{

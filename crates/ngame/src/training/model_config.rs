@@ -106,13 +106,39 @@ pub struct FusionConfig {
     pub shortlists: Shortlists,
 }
 
+impl FusionConfig {
+    /// How many candidates each view proposes: a classifier that takes no part proposes none.
+    pub(super) fn shortlists(&self) -> Shortlists {
+        let takes_part = self.views.views().contains(&View::Classifier);
+        let classifier = if takes_part { self.shortlists.classifier } else { 0 };
+        Shortlists { classifier, ..self.shortlists }
+    }
+
+    /// Whether some view proposes candidates: embedding and frequency judge those of others.
+    pub(super) fn has_candidates(&self) -> bool {
+        let proposing = [View::Classifier, View::Votes, View::Lexical];
+        self.views.views().iter().any(|view| proposing.contains(view))
+    }
+
+    /// Whether the views that the method scores by take part.
+    pub(super) fn has_scores(&self) -> bool {
+        let has = |view| self.views.views().contains(&view);
+        match self.method {
+            MethodChoice::Embedding => has(View::Embedding),
+            MethodChoice::Classifier => has(View::Classifier),
+            MethodChoice::Sum => has(View::Embedding) && has(View::Classifier),
+            MethodChoice::Tree | MethodChoice::Best => true,
+        }
+    }
+}
+
 /// Which views take part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ViewChoice {
     /// By a name for several.
     Named(ViewSet),
-    /// One by one. The embedding and the classifier are always among them.
+    /// One by one.
     Listed(Vec<View>),
 }
 
@@ -138,9 +164,7 @@ impl ViewChoice {
         let chosen = |view: &View| match self {
             Self::Named(ViewSet::All) => true,
             Self::Named(ViewSet::Paper) => View::PAPER.contains(view),
-            Self::Listed(views) => {
-                views.contains(view) || matches!(view, View::Embedding | View::Classifier)
-            }
+            Self::Listed(views) => views.contains(view),
         };
         View::ALL.into_iter().filter(chosen).collect()
     }

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibration::{Estimate, calibrate};
-use super::config::{Mode, SamplerKind, TrainConfig};
+use super::config::{Mode, SamplerKind, Stage, TrainConfig};
 use super::corpus::{Corpus, CorpusOptions, DistinctTexts};
+use super::cost::{LaterStages, Sizes};
 use super::model_config::{ClassifierConfig, ObjectiveKind};
 use crate::Result;
 use crate::batching::{
@@ -17,6 +18,7 @@ use crate::index::HnswOptions;
 use crate::progress::{Event, Observer, Silent};
 use crate::random::mix;
 use crate::tokens::tokenize;
+use crate::views::View;
 
 /// Texts that are looked at for their length.
 const MEASURED_TEXTS: usize = 4_096;
@@ -148,6 +150,7 @@ impl TrainPlan {
         observer.event(Event::Started { task: "measuring the machine", total: None, unit: "" });
         let (mut estimate, forward) = calibrate(&corpus, &encoder, &config);
         observer.event(Event::Finished);
+        estimate.later = later_stages(dataset, &corpus, &encoder, &config, forward);
         if let Some(all) = encoder.n_layers() {
             let time = 60.0 * config.run.minutes;
             let epochs = config.run.epochs;
@@ -169,8 +172,9 @@ impl TrainPlan {
             let minutes = config.run.minutes;
             let n = estimate.epochs_in(60.0 * minutes).clamp(1, MOST_EPOCHS);
             let why = format!(
-                "an epoch takes about {:.1} s here, and run.minutes is {minutes}",
-                estimate.seconds_per_epoch
+                "an epoch takes about {:.1} s here, what comes after them {:.0} s, and run.minutes is {minutes}",
+                estimate.seconds_per_epoch,
+                estimate.later.sum()
             );
             choose("run.epochs", n.to_string(), why);
             n
@@ -347,6 +351,38 @@ fn make_corpus(
         seed: config.run.seed,
     };
     Corpus::new(dataset, distinct, encoder.tokenizer(), options, observer)
+}
+
+/// What comes after the encoder will take; `forward` is what going through all texts once takes.
+fn later_stages(
+    dataset: &Dataset,
+    corpus: &Corpus,
+    encoder: &TextEncoder,
+    config: &TrainConfig,
+    forward: f64,
+) -> LaterStages {
+    if config.run.only == Some(Stage::Encoder) {
+        return LaterStages::default();
+    }
+    let (usual, classifier) = (Sampled::default(), &config.classifier);
+    LaterStages::of(&Sizes {
+        n_train: dataset.train.n_points(),
+        n_held_out: corpus.held_out.text.len(),
+        n_labels: dataset.n_labels(),
+        n_pairs: dataset.train.by_point.n_pairs() as usize,
+        n_test: dataset.test.as_ref().map_or(0, |test| test.n_points()),
+        dim: encoder.encoder().dim(),
+        n_sampled: match classifier.objective {
+            Some(ObjectiveKind::OneVsAll) => dataset.n_labels(),
+            Some(ObjectiveKind::Triplet) => 0,
+            _ => classifier.n_sampled,
+        },
+        batch_size: classifier.batch_size.unwrap_or(usual.batch_size),
+        epochs: classifier.epochs.unwrap_or(usual.epochs),
+        text: forward / corpus.tokens.n_texts().max(1) as f64,
+        has_words: config.fusion.views.views().contains(&View::Lexical),
+        threads: rayon::current_num_threads(),
+    })
 }
 
 /// Most texts whole, the longest few cut.

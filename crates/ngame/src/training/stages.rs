@@ -293,7 +293,7 @@ impl Run<'_> {
                 excluded: Some(&excluded),
             };
             for (row, found) in
-                views.candidates(queries, config.shortlists, &columns, &quiet)?.iter().enumerate()
+                views.candidates(queries, config.shortlists(), &columns, &quiet)?.iter().enumerate()
             {
                 examples.push(found, own.row(row));
             }
@@ -303,7 +303,7 @@ impl Run<'_> {
         let task = FusionTask {
             views: &chosen,
             columns: &columns,
-            shortlists: config.shortlists,
+            shortlists: config.shortlists(),
             logits: self.logits(),
             inverse_propensities: &PropensityModel::default()
                 .inverse_propensities(self.plan.data.n_train, &views.counts),

@@ -47,7 +47,7 @@ pub struct Queries<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shortlists {
-    /// The labels whose classifiers score highest.
+    /// The labels whose classifiers score highest; none where classifiers take no part.
     pub classifier: usize,
     /// The nearest training points, all of whose labels are candidates.
     pub voters: usize,
@@ -97,9 +97,15 @@ impl Views {
     ) -> Result<Vec<Candidates>> {
         let vectors = queries.vectors;
         let longer = with_ones(vectors);
-        let by_classifier = self.index.search_many(&longer, shortlists.classifier, observer)?;
+        let is_asked = shortlists.classifier > 0;
+        let search = |index: &dyn Index| {
+            is_asked
+                .then(|| index.search_many(&longer, shortlists.classifier, observer))
+                .transpose()
+        };
+        let by_classifier = search(&self.index)?;
         let added = match self.added() {
-            Some(added) => Some(added.search_many(&longer, shortlists.classifier, observer)?),
+            Some(added) => search(&added)?,
             None => None,
         };
         let (n_trained, n_labels) = (self.n_trained() as u32, self.n_labels() as u32);
@@ -118,7 +124,8 @@ impl Views {
                 }
                 let row =
                     |pairs: Option<&'_ Csr>| pairs.map_or(Vec::new(), |p| p.row(query).to_vec());
-                let (first, scores) = by_classifier.row(query);
+                let found = by_classifier.as_ref().map(|found| found.row(query));
+                let (first, scores) = found.unwrap_or_default();
                 let mut proposed = first.to_vec();
                 if let Some(added) = &added {
                     let (labels, others) = added.row(query);

@@ -140,6 +140,35 @@ fn the_papers_views_need_no_points() {
 }
 
 #[test]
+fn any_view_can_be_switched_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = sample();
+    // An encoder of one epoch does not carry classifiers far.
+    for (views, methods, least) in [
+        ("votes", &["tree", "boosted"][..], 0.1),
+        ("lexical", &["tree", "boosted"], 0.2),
+        ("embedding,votes", &["embedding", "tree", "boosted"], 0.1),
+        ("classifier", &["classifier", "tree", "boosted"], 0.04),
+    ] {
+        let path = folder.path().join(views);
+        let listed = views.replace(',', "\", \"");
+        let setting = format!("fusion.views=[\"{listed}\"]");
+        let trained = run(&dataset, &["run.epochs=1", &setting], &path, &Silent).unwrap();
+        let fusion = trained.fusion.unwrap();
+        let tried: Vec<&str> = fusion.tried.iter().map(|one| one.method.as_str()).collect();
+        assert_eq!(tried, methods, "{views}");
+        let precision = trained.evaluation.unwrap().fused.metrics.precision[0];
+        assert!(precision > least, "{views}: {precision}");
+        let opened = Model::open(&path).unwrap();
+        let asks = |view: View| opened.fusion.views.contains(&view);
+        assert_eq!(opened.views.votes.is_some(), asks(View::Votes), "{views}");
+        assert_eq!(opened.views.lexical.is_some(), asks(View::Lexical), "{views}");
+        // Classifiers that are not asked propose nothing: with votes, only labels of 30 points.
+        assert_eq!(opened.fusion.shortlists.classifier > 0, asks(View::Classifier), "{views}");
+    }
+}
+
+#[test]
 fn an_encoder_can_be_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let (dataset, model) = (sample(), folder.path().join("model"));

@@ -1,0 +1,200 @@
+"""What each stage of training costs as data grows, and what larger data will cost.
+
+    make bench-scale
+
+Trains on made-up data sets that differ from a base in one thing at a time: points, labels, the length of vectors, the
+words of a text, held-out points. The seconds of each stage (metrics.jsonl) are fitted by what that stage's work is
+proportional to, terms below, with factors that are not negative. The model is then asked about a data set that is
+larger in everything and was not fitted on; last, about the paper's data sets. Runs are kept in bench/data/scale: what
+is finished is not run again. The tables go to standard output and to bench/results/.
+"""
+import json
+import math
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+import figure
+import record
+from record import BENCH, RELEASE, kept, table
+
+BASE = {"points": 32_000, "labels": 16_000, "dim": 256, "words": 8, "held_out": 1_000}
+AXES = {
+    "points": [16_000, 32_000, 64_000, 128_000],
+    "labels": [8_000, 16_000, 32_000, 64_000],
+    "dim": [128, 256, 384, 512],
+    "words": [4, 8, 16, 32],
+    "held_out": [500, 1_000, 2_000, 4_000],
+}
+CHECK = {"points": 150_000, "labels": 90_000, "dim": 384, "words": 10, "held_out": 3_000}
+LABELS_A_POINT = 3
+EPOCHS = 2
+CLASSIFIER_EPOCHS = 10
+CLASSIFIER_BATCH = 512
+SAMPLED = 2_048
+EXACT_BYTES = 32 << 20  # Above, an HNSW is built.
+VOCABULARY = 100_000
+
+# The paper's data sets: points, labels, labels a point, words a text as we cut it (32 or 128 tokens).
+PUBLISHED = {
+    "LF-AmazonTitles-1.3M": {"points": 2_248_619, "labels": 1_305_265, "words": 10, "labels_a_point": 22.2},
+    "LF-Wikipedia-500K": {"points": 1_813_391, "labels": 501_070, "words": 128, "labels_a_point": 4.7},
+    "the paper's 85 M labels": {"points": 240_000_000, "labels": 85_000_000, "words": 6, "labels_a_point": 2.0},
+}
+
+
+def zipf(source, n):
+    """A number below n, small ones far more often."""
+    return min(int(n ** source.random()) - 1, n - 1)
+
+
+def make_data(folder, size):
+    """An LF folder: a point has half of its words from one of its labels, so that there is something to learn."""
+    source = random.Random(17)
+    folder.mkdir(parents=True, exist_ok=True)
+    n_labels, n_words = size["labels"], size["words"]
+    titles = [[f"w{zipf(source, VOCABULARY)}" for _ in range(n_words)] for _ in range(n_labels)]
+    with open(folder / "lbl.json", "w") as out:
+        out.writelines(json.dumps({"uid": f"L{label}", "title": " ".join(title)}) + "\n" for label, title in enumerate(titles))
+    with open(folder / "trn.json", "w") as out:
+        for point in range(size["points"]):
+            own = {point % n_labels} | {zipf(source, n_labels) for _ in range(LABELS_A_POINT - 1)}
+            words = source.sample(titles[point % n_labels], n_words // 2)
+            words += [f"w{zipf(source, VOCABULARY)}" for _ in range(n_words - len(words))]
+            row = {"uid": f"P{point}", "title": " ".join(words), "target_ind": sorted(own), "target_rel": [1.0] * len(own)}
+            out.write(json.dumps(row) + "\n")
+
+
+def measure(name, size):
+    folder = BENCH / "data" / "scale"
+
+    def run():
+        data, model = folder / f"{name}-data", folder / f"{name}-model"
+        shutil.rmtree(model, ignore_errors=True)
+        make_data(data, size)
+        words = [RELEASE / "ngame", "train", data, "--out", model, "--epochs", EPOCHS, "--force", "--set", f"encoder.dim={size['dim']}",
+                 "--set", f"validation.points={size['held_out']}"]
+        print(f"training {name}", file=sys.stderr)
+        began = time.perf_counter()
+        child = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        if status != 0:
+            sys.exit(f"{' '.join(str(word) for word in words)} failed")
+        seconds = {"all": time.perf_counter() - began}
+        for line in map(json.loads, (model / "metrics.jsonl").read_text().splitlines()):
+            if line["kind"] == "stage":
+                seconds[line["stage"]] = line["seconds"]
+            elif line["kind"] == "validation":
+                seconds["encoder"] = line["seconds"]  # Since the first step.
+        disk = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
+        shutil.rmtree(data)
+        shutil.rmtree(model)
+        return {"seconds": seconds, "memory": usage.ru_maxrss * 1024, "disk": disk}
+
+    folder.mkdir(parents=True, exist_ok=True)
+    return kept(folder / f"{name}.json", run)
+
+
+def terms(size):
+    """What the work of each stage is proportional to, and the bytes of memory and disk: named factors will be fitted."""
+    points, labels, dim, words, held_out = (size[key] for key in BASE)
+    a_point = size.get("labels_a_point", LABELS_A_POINT)
+    tokens = (points + labels) * words
+    # Labels that meet in a batch of classifiers: those of its points, each once, and those drawn.
+    met = labels * (1 - math.exp(-CLASSIFIER_BATCH * a_point / labels)) + SAMPLED
+    steps = CLASSIFIER_EPOCHS * points / CLASSIFIER_BATCH
+    graph = sum(rows * math.log2(rows) * dim for rows in (labels, points) if 2 * rows * dim > EXACT_BYTES)
+    return {
+        "encoder": [EPOCHS * tokens * dim, EPOCHS * (points + labels) * dim * dim],
+        "vectors": [tokens * dim, (points + labels) * dim * dim],
+        "classifiers": [steps * CLASSIFIER_BATCH * met * dim, steps * met * dim],
+        "words": [points * a_point * words, labels * words, points * words],
+        "fusion": [held_out, held_out * (points + labels) * dim],
+        "index": [graph, labels * dim],
+        "memory": [1, (points + labels) * dim, points * words, points * a_point * words],
+        "disk": [1, (2 * labels + points) * dim, points * a_point * words],
+    }
+
+
+STAGES = {"encoder": ["encoder"], "vectors": ["vectors"], "classifiers": ["classifiers", "classifiers on all points"],
+          "words": ["words", "words on all points"], "fusion": ["fusion"], "index": ["index"]}
+
+
+def measured(run):
+    values = {stage: sum(run["seconds"].get(part, 0.0) for part in parts) for stage, parts in STAGES.items()}
+    return values | {"memory": run["memory"], "disk": run["disk"]}
+
+
+def fit(rows, values):
+    """Factors, none negative, whose relative errors have the least squares: by coordinate descent, which is exact here."""
+    rows = [[term / value for term in row] for row, value in zip(rows, values) if value > 0]
+    factors = [0.0] * len(rows[0])
+    lengths = [sum(row[at] ** 2 for row in rows) for at in range(len(factors))]
+    for _ in range(20_000):
+        for at, length in enumerate(lengths):
+            if length > 0:
+                rest = sum(row[at] * (1 - sum(f * t for f, t in zip(factors, row))) for row in rows)
+                factors[at] = max(0.0, factors[at] + rest / length)
+    return factors
+
+
+def predicted(factors, size):
+    return {name: sum(f * t for f, t in zip(factors[name], row)) for name, row in terms(size).items()}
+
+
+def human(seconds):
+    for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def gib(size):
+    return f"{size / 2**30:,.1f} GiB"
+
+
+def main():
+    runs = {}
+    for axis, sizes in AXES.items():
+        for value in sizes:
+            name = "base" if value == BASE[axis] else f"{axis}-{value}"
+            runs[name] = (size := BASE | {axis: value}, measured(measure(name, size)))
+    check = measured(measure("check", CHECK))
+    names = list(terms(BASE))
+    factors = {name: fit([terms(size)[name] for size, _ in runs.values()], [found[name] for _, found in runs.values()])
+               for name in names}
+    rows = [("", *STAGES, "memory", "disk")]
+    for name, (size, found) in runs.items():
+        rows.append((name, *(f"{found[stage]:.1f} s" for stage in STAGES), gib(found["memory"]), gib(found["disk"])))
+    guess = predicted(factors, CHECK)
+    for title, values in (("check, measured", check), ("check, predicted", guess)):
+        rows.append((title, *(f"{values[stage]:.1f} s" for stage in STAGES), gib(values["memory"]), gib(values["disk"])))
+    ratio = {name: guess[name] / check[name] if check[name] else math.nan for name in names}
+    rows.append(("predicted / measured", *(f"{ratio[name]:.2f}" for name in names)))
+    total = sum(guess[stage] for stage in STAGES) / sum(check[stage] for stage in STAGES)
+    text = [table(rows), f"All stages of the check together: predicted / measured {total:.2f}"]
+    rows = [("predicted, 2 cores", *STAGES, "all, 20 epochs", "memory", "disk")]
+    for name, size in PUBLISHED.items():
+        told = predicted(factors, size | {"dim": 384, "held_out": 10_000})
+        told["encoder"] *= 20 / EPOCHS
+        rows.append((name, *(human(told[stage]) for stage in STAGES), human(sum(told[stage] for stage in STAGES)),
+                     gib(told["memory"]), gib(told["disk"])))
+    text.append(table(rows))
+    text = "\n\n".join(text)
+    print(text)
+    folder = record.write("scale", "Growth of every stage", "make bench-scale", text,
+                          {"runs": {name: {"size": size, **found} for name, (size, found) in runs.items()},
+                           "check": {"size": CHECK, **check}, "factors": factors, "terms": "bench/scale.py"},
+                          after="\n![Seconds by points](points.svg) ![Seconds by labels](labels.svg)\n")
+    for axis in ("points", "labels"):
+        series = {stage: [(size[axis], found[stage]) for size, found in
+                          (runs["base" if value == BASE[axis] else f"{axis}-{value}"] for value in AXES[axis])]
+                  for stage in STAGES}
+        (folder / f"{axis}.svg").write_text(figure.lines(f"Seconds of a stage by {axis}", axis, series))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+//! What the stages after the encoder will take: the work of each, times the seconds that a unit of it
+//! takes two cores.
+//!
+//! The factors are what `make bench-scale` fits to runs of many sizes; docs/SCALE.md tells how well.
+//! Only going through texts is measured on this machine, because it differs most between encoders.
+
+use serde::{Deserialize, Serialize};
+
+use crate::encoder::VectorType;
+use crate::index::{IndexKind, choose};
+
+/// Threads that the factors were measured on.
+const THREADS: f64 = 2.0;
+
+/// Seconds of a point and a label that meet in a step of the classifiers, by number of their vectors.
+const CLASSIFIERS: f64 = 3.5e-11;
+
+/// Seconds of a pair of a point and a label in the sparse view.
+const WORDS: f64 = 1.1e-4;
+
+/// Seconds of a held-out point, whose candidates are found, described and boosted.
+const FUSION: f64 = 2.5e-2;
+
+/// Seconds of a number of an indexed vector, times the logarithm of how many vectors there are.
+const GRAPH: f64 = 2.5e-7;
+
+/// Seconds of a test point, beside what its vector takes.
+const EVALUATION: f64 = 3e-3;
+
+/// Seconds of the stages after the encoder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaterStages {
+    /// All texts to vectors.
+    pub vectors: f64,
+    /// Classifiers, for the fusion and on all points.
+    pub classifiers: f64,
+    /// The sparse view, twice as well.
+    pub words: f64,
+    /// The fusion.
+    pub fusion: f64,
+    /// The index.
+    pub index: f64,
+    /// The test points.
+    pub evaluation: f64,
+}
+
+/// What the work depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// Points of the training split.
+    pub(super) n_train: usize,
+    /// Those of them that are held out.
+    pub(super) n_held_out: usize,
+    pub(super) n_labels: usize,
+    /// Pairs of training points and labels.
+    pub(super) n_pairs: usize,
+    pub(super) n_test: usize,
+    pub(super) dim: usize,
+    /// Labels drawn for a step of the classifiers, its points, and how often each point comes.
+    pub(super) n_sampled: usize,
+    pub(super) batch_size: usize,
+    pub(super) epochs: usize,
+    /// Seconds that going through a text takes here.
+    pub(super) text: f64,
+    pub(super) has_words: bool,
+    pub(super) threads: usize,
+}
+
+impl LaterStages {
+    pub(super) fn of(sizes: &Sizes) -> Self {
+        let Sizes { n_train, n_held_out, n_labels, n_pairs, n_test, dim, text, .. } = *sizes;
+        let share = THREADS / sizes.threads.max(1) as f64;
+        let n_seen = (2 * n_train).saturating_sub(n_held_out); // Without those held out, then with them.
+        let vectors = text * (n_train + n_labels) as f64;
+        let met = sizes.labels_met();
+        let classifiers = CLASSIFIERS * (sizes.epochs * n_seen * dim) as f64 * met;
+        let words = match sizes.has_words {
+            true => WORDS * n_pairs as f64 * n_seen as f64 / n_train.max(1) as f64,
+            false => 0.0,
+        };
+        let index = match choose(n_labels, dim + 1, VectorType::F16) {
+            IndexKind::Hnsw => GRAPH * (n_labels * (dim + 1)) as f64 * (n_labels as f64).log2(),
+            IndexKind::Exact => 0.0,
+        };
+        Self {
+            vectors,
+            classifiers: share * classifiers,
+            words: share * words,
+            fusion: share * FUSION * n_held_out as f64,
+            index: share * index,
+            evaluation: (text + share * EVALUATION) * n_test as f64,
+        }
+    }
+
+    /// Seconds of all of them.
+    pub fn sum(&self) -> f64 {
+        let Self { vectors, classifiers, words, fusion, index, evaluation } = self;
+        vectors + classifiers + words + fusion + index + evaluation
+    }
+}
+
+impl Sizes {
+    /// The labels that a step of the classifiers looks at: those of its points, each once, and those
+    /// drawn, as far as there are any.
+    fn labels_met(&self) -> f64 {
+        let n_labels = self.n_labels.max(1) as f64;
+        let of_points = self.batch_size as f64 * self.n_pairs as f64 / self.n_train.max(1) as f64;
+        let own = n_labels * -(-of_points / n_labels).exp_m1();
+        (own + self.n_sampled as f64).min(n_labels)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: Sizes = Sizes {
+        n_train: 100_000,
+        n_held_out: 10_000,
+        n_labels: 50_000,
+        n_pairs: 300_000,
+        n_test: 20_000,
+        dim: 384,
+        n_sampled: 2_048,
+        batch_size: 512,
+        epochs: 10,
+        text: 1e-3,
+        has_words: true,
+        threads: 2,
+    };
+
+    #[test]
+    fn a_step_meets_its_points_labels_once_and_no_more_than_there_are() {
+        let met = SIZES.labels_met();
+        // 1,536 labels of points are drawn from 50,000: few come twice.
+        assert!((3_540.0..=3_584.0).contains(&met), "{met}");
+        assert_eq!(Sizes { n_labels: 700, ..SIZES }.labels_met(), 700.0);
+    }
+
+    #[test]
+    fn work_grows_with_what_it_depends_on_and_is_shared_by_threads() {
+        let base = LaterStages::of(&SIZES);
+        let twice = LaterStages::of(&Sizes { n_train: 200_000, n_pairs: 600_000, ..SIZES });
+        assert!(twice.classifiers > 1.9 * base.classifiers && twice.words > 1.9 * base.words);
+        assert_eq!(twice.fusion, base.fusion, "it sees held-out points alone");
+        let four = LaterStages::of(&Sizes { threads: 4, ..SIZES });
+        assert_eq!(four.fusion, base.fusion / 2.0);
+        assert_eq!(four.vectors, base.vectors, "this was measured with the threads there are");
+        assert_eq!(LaterStages::of(&Sizes { has_words: false, ..SIZES }).words, 0.0);
+        assert_eq!(LaterStages::of(&Sizes { n_labels: 20_000, ..SIZES }).index, 0.0);
+        assert!(base.index > 0.0);
+    }
+}
