@@ -33,8 +33,8 @@ const TREE_DEPTH: usize = 7;
 /// How trees are boosted: small steps and large leaves, as a few hundred points must be enough, and
 /// every tree on other pairs and features. Of at most so many trees, the folds say how many help.
 const BOOSTING: BoostingOptions = BoostingOptions {
-    n_trees: 400,
-    learning_rate: 0.05,
+    n_trees: 200,
+    learning_rate: 0.1,
     tree: TreeOptions { depth: 5, min_leaf: 100, min_hessian: 1.0, lambda: 5.0 },
     pairs: 0.7,
     features: 0.5,
