@@ -26,10 +26,10 @@ AXES = {
     "points": [16_000, 32_000, 64_000, 128_000],
     "labels": [8_000, 16_000, 32_000, 64_000],
     "dim": [128, 256, 384, 512],
-    "words": [4, 8, 16, 32],
+    "words": [4, 8, 12, 16],
     "held_out": [500, 1_000, 2_000, 4_000],
 }
-CHECK = {"points": 150_000, "labels": 90_000, "dim": 384, "words": 10, "held_out": 3_000}
+CHECK = {"points": 90_000, "labels": 50_000, "dim": 320, "words": 10, "held_out": 2_500}
 LABELS_A_POINT = 3
 EPOCHS = 2
 CLASSIFIER_EPOCHS = 10
@@ -111,7 +111,9 @@ def terms(size):
         "encoder": [EPOCHS * tokens * dim, EPOCHS * (points + labels) * dim * dim],
         "vectors": [tokens * dim, (points + labels) * dim * dim],
         "classifiers": [steps * CLASSIFIER_BATCH * met * dim, steps * met * dim],
-        "words": [points * a_point * words, labels * words, points * words],
+        # Hard negatives of a point are looked for in lists of weights, one a word: longer with more labels, and with
+        # more points that give them weights.
+        "words": [points * a_point, points * labels * words, points * points * words],
         "fusion": [held_out, held_out * (points + labels) * dim],
         "index": [graph, labels * dim],
         "memory": [1, (points + labels) * dim, points * words, points * a_point * words],

@@ -284,6 +284,18 @@ fn write_answer(
     }
 }
 
+/// A rank as people say it.
+fn ordinal(rank: u32) -> String {
+    let ending = match (rank % 10, rank % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{rank}{ending}")
+}
+
 /// Labels for people: a bar, a probability, a text, and why.
 fn write_labels(
     out: &mut dyn Write,
@@ -299,9 +311,16 @@ fn write_labels(
         let bar = format!("{:<WIDTH$}", bar(f64::from(found.score), WIDTH));
         writeln!(out, "  {} {:5.1} %  {name}", styled(BAR, bar), 100.0 * found.score)?;
         if let Some(why) = why {
+            let mut views: Vec<_> = why.views.iter().collect();
+            views.sort_by_key(|(_, says)| says.rank);
+            let views: Vec<String> =
+                views.iter().map(|(name, says)| format!("{name} {}", ordinal(says.rank))).collect();
             let line = format!(
-                "embedding {:.3}, classifier {:.3}, {} training points",
-                why.embedding, why.classifier, why.frequency
+                "by view: {}; embedding {:.3}, classifier {:.3}, {} training points",
+                views.join(", "),
+                why.embedding,
+                why.classifier,
+                why.frequency
             );
             writeln!(out, "    {:WIDTH$}        {}", "", styled(DIM, line))?;
             for near in &why.nearest {

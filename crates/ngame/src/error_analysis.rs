@@ -15,7 +15,7 @@ use crate::evaluation::Aligned;
 use crate::metrics::LabelGroups;
 use crate::prediction::{Predicted, PredictionOptions, Predictor};
 use crate::progress::{Observer, StopOnly};
-use crate::views::{Candidates, Column, Queries, View};
+use crate::views::{Candidates, Column, Queries, ViewSays, scoring_views};
 
 /// Where a true label was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -43,15 +43,6 @@ impl Stage {
             Self::RankedLow => "in a shortlist but ranked low",
         }
     }
-}
-
-/// What a view says of a label: its score, and its rank among the candidates of the text.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct ViewSays {
-    /// The view's own score.
-    pub score: f32,
-    /// The rank by it, from 1.
-    pub rank: u32,
 }
 
 /// A true label that was missed.
@@ -108,14 +99,6 @@ pub struct ErrorAnalysis {
     pub misses: Vec<Miss>,
 }
 
-/// The views that score labels, and where their scores stand.
-const SCORES: [(View, Column); 4] = [
-    (View::Embedding, Column::Embedding),
-    (View::Classifier, Column::Classifier),
-    (View::Votes, Column::Votes),
-    (View::Lexical, Column::Lexical),
-];
-
 /// Looks for the true labels that a model's first `k` predictions miss.
 pub fn analyse_errors(
     predictor: &Predictor,
@@ -168,17 +151,11 @@ struct Found<'a> {
     columns: &'a [Column],
     counts: &'a [u32],
     groups: &'a LabelGroups,
-    /// The views there are, and the columns of their scores.
-    scores: Vec<(&'static str, usize)>,
 }
 
 impl<'a> Found<'a> {
     fn new(k: usize, columns: &'a [Column], counts: &'a [u32], groups: &'a LabelGroups) -> Self {
-        let place = |wanted| columns.iter().position(|&column| column == wanted);
-        let scores: Vec<(&'static str, usize)> = SCORES
-            .iter()
-            .filter_map(|&(view, column)| Some((view.name(), place(column)?)))
-            .collect();
+        let views = scoring_views(columns).into_iter();
         let no_misses = || vec![0; groups.names.len()];
         let analysis = ErrorAnalysis {
             k,
@@ -187,10 +164,10 @@ impl<'a> Found<'a> {
             n_fused_alone: 0,
             bands: groups.names.clone(),
             by_stage: [no_misses(), no_misses(), no_misses()],
-            views: scores.iter().map(|&(name, _)| (name, ViewCarried::default())).collect(),
+            views: views.map(|(name, _)| (name, ViewCarried::default())).collect(),
             misses: Vec::new(),
         };
-        Self { analysis, columns, counts, groups, scores }
+        Self { analysis, columns, counts, groups }
     }
 
     /// Adds a point: its true labels, all its predictions, and its candidates with the true ones among
@@ -198,7 +175,7 @@ impl<'a> Found<'a> {
     fn add(&mut self, point: u32, truth: &[u32], ranked: &[Predicted], described: &Candidates) {
         for &label in truth {
             let rank = ranked.iter().position(|found| found.label == label);
-            let views = self.views(label, described);
+            let views = described.opinions(label, self.columns);
             let is_right = rank.is_some_and(|rank| rank < self.analysis.k);
             self.count(&views, is_right);
             if is_right {
@@ -223,21 +200,6 @@ impl<'a> Found<'a> {
                 first: ranked.first().map(|found| found.label),
             });
         }
-    }
-
-    /// What every view says of a label.
-    fn views(&self, label: u32, described: &Candidates) -> BTreeMap<&'static str, ViewSays> {
-        let Ok(row) = described.labels.binary_search(&label) else { return BTreeMap::new() };
-        let n_columns = self.columns.len();
-        let says = |&(name, column): &(&'static str, usize)| {
-            let score = |row: usize| described.descriptors[row * n_columns + column];
-            let own = score(row);
-            // No votes are no opinion, and so is a label without weights.
-            let has_said = own.is_finite() && (name != View::Votes.name() || own > 0.0);
-            let n_above = (0..described.labels.len()).filter(|&other| score(other) > own).count();
-            has_said.then_some((name, ViewSays { score: own, rank: n_above as u32 + 1 }))
-        };
-        self.scores.iter().filter_map(says).collect()
     }
 
     fn count(&mut self, views: &BTreeMap<&'static str, ViewSays>, is_right: bool) {

@@ -1,11 +1,14 @@
 //! Why a label: what each view says, and which training texts are near.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::predictor::{Predicted, PredictionOptions, Predictor};
 use crate::Result;
+use crate::encoder::VectorMatrix;
 use crate::index::Index;
-use crate::views::Column;
+use crate::views::{View, ViewSays};
 
 /// How many training texts an explanation names.
 const NEAR_POINTS: usize = 3;
@@ -25,6 +28,8 @@ pub struct Explanation {
     /// What the text's words say, if they are asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lexical: Option<f32>,
+    /// What every view of the fusion says by itself: the one that ranks the label highest carries it.
+    pub views: BTreeMap<&'static str, ViewSays>,
     /// The nearest training points that have the label, the nearest first.
     pub nearest: Vec<NearPoint>,
 }
@@ -55,11 +60,8 @@ impl Predictor {
             None => Vec::new(),
         };
         let columns = &model.fusion.columns;
-        let number = |label: u32, wanted: Column| {
-            let row = candidates.labels.binary_search(&label).ok()?;
-            let column = columns.iter().position(|&column| column == wanted)?;
-            candidates.descriptors.get(row * columns.len() + column).copied()
-        };
+        let mut longer = vector.clone();
+        longer.push(1.0);
         let explained = self.rank(text, candidates, options).into_iter().map(|found| {
             let label = found.label;
             let nearest = model.points.as_ref().map_or(Vec::new(), |points| {
@@ -70,11 +72,17 @@ impl Predictor {
                 });
                 named.collect()
             });
+            let views = candidates.opinions(label, columns);
+            // Both are known of every label, whether the fusion asks or not.
+            let product = |rows: &VectorMatrix, query: &[f32]| {
+                ngame_nn::dot(&rows.row(label as usize).to_vec(), query)
+            };
             let explanation = Explanation {
-                embedding: number(label, Column::Embedding).unwrap_or(f32::NAN),
-                classifier: number(label, Column::Classifier).unwrap_or(f32::NAN),
+                embedding: product(&model.views.embeddings, &vector),
+                classifier: product(&model.views.classifiers, &longer),
                 frequency: model.views.counts[label as usize],
-                lexical: number(label, Column::Lexical),
+                lexical: views.get(View::Lexical.name()).map(|says| says.score),
+                views,
                 nearest,
             };
             (found, explanation)

@@ -51,6 +51,7 @@ impl Estimate {
         Self {
             seconds_before: forward * (1.0 - share),
             seconds_per_epoch: self.seconds_per_epoch * share,
+            later: LaterStages { vectors: self.later.vectors * share, ..self.later },
             ..self
         }
     }

@@ -13,16 +13,18 @@ use crate::index::{IndexKind, choose};
 const THREADS: f64 = 2.0;
 
 /// Seconds of a point and a label that meet in a step of the classifiers, by number of their vectors.
-const CLASSIFIERS: f64 = 3.5e-11;
+const CLASSIFIERS: f64 = 3.6e-11;
 
-/// Seconds of a pair of a point and a label in the sparse view.
-const WORDS: f64 = 1.1e-4;
+/// Seconds of a pair of a point and a label in the sparse view; and by word of a text, of a point and a
+/// label, and of a point and another, which are looked through for hard negatives.
+const WORDS: [f64; 3] = [8.2e-5, 2.5e-9, 5.1e-10];
 
-/// Seconds of a held-out point, whose candidates are found, described and boosted.
-const FUSION: f64 = 2.5e-2;
+/// Seconds of a held-out point, whose candidates are described and boosted; and of a label or a point
+/// that it is compared with, by number of their vectors.
+const FUSION: [f64; 2] = [1.06e-2, 7.9e-11];
 
 /// Seconds of a number of an indexed vector, times the logarithm of how many vectors there are.
-const GRAPH: f64 = 2.5e-7;
+const GRAPH: f64 = 1.4e-7;
 
 /// Seconds of a test point, beside what its vector takes.
 const EVALUATION: f64 = 3e-3;
@@ -61,9 +63,11 @@ pub(super) struct Sizes {
     pub(super) n_sampled: usize,
     pub(super) batch_size: usize,
     pub(super) epochs: usize,
-    /// Seconds that going through a text takes here.
+    /// Seconds that going through a text takes here, and its words.
     pub(super) text: f64,
+    pub(super) words: f64,
     pub(super) has_words: bool,
+    pub(super) has_votes: bool,
     pub(super) threads: usize,
 }
 
@@ -75,20 +79,20 @@ impl LaterStages {
         let vectors = text * (n_train + n_labels) as f64;
         let met = sizes.labels_met();
         let classifiers = CLASSIFIERS * (sizes.epochs * n_seen * dim) as f64 * met;
+        let (n, l) = (n_train as f64, n_labels as f64);
+        let searched = sizes.words * (WORDS[1] * l + WORDS[2] * n);
         let words = match sizes.has_words {
-            true => WORDS * n_pairs as f64 * n_seen as f64 / n_train.max(1) as f64,
+            true => WORDS[0] * n_pairs as f64 / n.max(1.0) + searched,
             false => 0.0,
         };
-        let index = match choose(n_labels, dim + 1, VectorType::F16) {
-            IndexKind::Hnsw => GRAPH * (n_labels * (dim + 1)) as f64 * (n_labels as f64).log2(),
-            IndexKind::Exact => 0.0,
-        };
+        let fusion = FUSION[0] + FUSION[1] * (n + l) * dim as f64;
+        let of_points = if sizes.has_votes { graph(n_train, dim) } else { 0.0 };
         Self {
             vectors,
             classifiers: share * classifiers,
-            words: share * words,
-            fusion: share * FUSION * n_held_out as f64,
-            index: share * index,
+            words: share * words * n_seen as f64,
+            fusion: share * fusion * n_held_out as f64,
+            index: share * (graph(n_labels, dim + 1) + of_points),
             evaluation: (text + share * EVALUATION) * n_test as f64,
         }
     }
@@ -97,6 +101,14 @@ impl LaterStages {
     pub fn sum(&self) -> f64 {
         let Self { vectors, classifiers, words, fusion, index, evaluation } = self;
         vectors + classifiers + words + fusion + index + evaluation
+    }
+}
+
+/// Seconds of a graph of so many vectors, where they are worth one.
+fn graph(n_vectors: usize, dim: usize) -> f64 {
+    match choose(n_vectors, dim, VectorType::F16) {
+        IndexKind::Hnsw => GRAPH * (n_vectors * dim) as f64 * (n_vectors as f64).log2(),
+        IndexKind::Exact => 0.0,
     }
 }
 
@@ -126,7 +138,9 @@ mod tests {
         batch_size: 512,
         epochs: 10,
         text: 1e-3,
+        words: 8.0,
         has_words: true,
+        has_votes: true,
         threads: 2,
     };
 
@@ -143,12 +157,14 @@ mod tests {
         let base = LaterStages::of(&SIZES);
         let twice = LaterStages::of(&Sizes { n_train: 200_000, n_pairs: 600_000, ..SIZES });
         assert!(twice.classifiers > 1.9 * base.classifiers && twice.words > 1.9 * base.words);
-        assert_eq!(twice.fusion, base.fusion, "it sees held-out points alone");
+        assert!(twice.fusion < 1.5 * base.fusion, "it sees held-out points alone");
         let four = LaterStages::of(&Sizes { threads: 4, ..SIZES });
         assert_eq!(four.fusion, base.fusion / 2.0);
         assert_eq!(four.vectors, base.vectors, "this was measured with the threads there are");
         assert_eq!(LaterStages::of(&Sizes { has_words: false, ..SIZES }).words, 0.0);
-        assert_eq!(LaterStages::of(&Sizes { n_labels: 20_000, ..SIZES }).index, 0.0);
-        assert!(base.index > 0.0);
+        let few = Sizes { n_labels: 20_000, has_votes: false, ..SIZES };
+        assert_eq!(LaterStages::of(&few).index, 0.0);
+        let voting = LaterStages::of(&Sizes { has_votes: true, ..few });
+        assert!(base.index > voting.index && voting.index > 0.0);
     }
 }

@@ -120,21 +120,33 @@ pub(super) fn train_encoder(
         let encoder = TextEncoder::load(&folder.encoder())?;
         return Ok(TrainedEncoder { encoder, summary: read_summary(&folder.trained())? });
     }
+    match upper_layers(plan, corpus, &encoder, folder, observer)? {
+        None => Run::new(plan, corpus, encoder, None, folder, observer)?.train(),
+        Some((upper, corpus)) => {
+            Run::new(plan, &corpus, upper, Some(encoder), folder, observer)?.train()
+        }
+    }
+}
+
+/// The upper layers of an encoder and a corpus of what the lower ones make of its texts, where a plan
+/// trains those layers alone. Training does not touch the lower ones, so it is the same corpus before
+/// and after.
+pub(super) fn upper_layers(
+    plan: &TrainPlan,
+    corpus: &Corpus,
+    encoder: &TextEncoder,
+    folder: &RunFolder,
+    observer: &dyn Observer,
+) -> Result<Option<(TextEncoder, Corpus)>> {
     // Places of tokens have 32 bits; beyond, all layers are trained. A text without tokens has a place too.
     let n_places = corpus.tokens.n_tokens() + corpus.tokens.n_texts();
     let has_places = plan.n_epochs() > 0 && n_places <= u32::MAX as usize;
-    let Some(first_layer) = plan.first_layer(&encoder).filter(|_| has_places) else {
-        return Run::new(plan, corpus, encoder, None, folder, observer)?.train();
+    let Some(first_layer) = plan.first_layer(encoder).filter(|_| has_places) else {
+        return Ok(None);
     };
     let places = corpus.tokens.places();
-    let states = lower_states(&encoder, first_layer, (corpus, &places), folder, observer)?;
-    let upper = encoder.upper(first_layer, states);
-    let corpus = corpus.with_tokens(places);
-    let trained = Run::new(plan, &corpus, upper, Some(encoder), folder, observer)?.train()?;
-    // They are large, and what comes after has no use for them.
-    let file = folder.states();
-    std::fs::remove_file(&file).map_err(|source| Error::io("remove", file, source))?;
-    Ok(trained)
+    let states = lower_states(encoder, first_layer, (corpus, &places), folder, observer)?;
+    Ok(Some((encoder.upper(first_layer, states), corpus.with_tokens(places))))
 }
 
 /// What the layers below `first_layer` make of all tokens, unless that is there already.

@@ -365,6 +365,7 @@ fn later_stages(
         return LaterStages::default();
     }
     let (usual, classifier) = (Sampled::default(), &config.classifier);
+    let views = config.fusion.views.views();
     LaterStages::of(&Sizes {
         n_train: dataset.train.n_points(),
         n_held_out: corpus.held_out.text.len(),
@@ -380,7 +381,9 @@ fn later_stages(
         batch_size: classifier.batch_size.unwrap_or(usual.batch_size),
         epochs: classifier.epochs.unwrap_or(usual.epochs),
         text: forward / corpus.tokens.n_texts().max(1) as f64,
-        has_words: config.fusion.views.views().contains(&View::Lexical),
+        words: corpus.tokens.n_tokens() as f64 / corpus.tokens.n_texts().max(1) as f64,
+        has_words: views.contains(&View::Lexical),
+        has_votes: views.contains(&View::Votes),
         threads: rayon::current_num_threads(),
     })
 }

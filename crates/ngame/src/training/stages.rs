@@ -19,7 +19,7 @@ use super::classifier_stage::{
 };
 use super::config::{Mode, Stage};
 use super::corpus::Corpus;
-use super::encoder_run::{EncoderSummary, TrainedEncoder, train_encoder};
+use super::encoder_run::{EncoderSummary, TrainedEncoder, train_encoder, upper_layers};
 use super::history::StageDone;
 use super::lexical_stage::train_lexical;
 use super::metrics_log::MetricsLog;
@@ -130,7 +130,7 @@ impl Run<'_> {
             began = Instant::now();
             log.add("stage", &StageDone { stage: stage.to_owned(), seconds })
         };
-        let vectors = Vectors::new(self.corpus, &encoder, self.observer)?;
+        let vectors = self.vectors(&encoder)?;
         done("vectors")?;
         let truth = self.dataset.train.by_point.select(&self.corpus.trained);
         let start = self.start(&vectors, &truth);
@@ -172,6 +172,16 @@ impl Run<'_> {
         aside.write("metrics.jsonl", |out| out.write_all(&lines))?;
         aside.finish()?;
         self.folder.remove()
+    }
+
+    /// All texts as the trained encoder sees them. What its lower layers make of them is known where
+    /// these were not trained.
+    fn vectors(&self, encoder: &TextEncoder) -> Result<Vectors> {
+        let Self { plan, corpus, folder, observer, .. } = *self;
+        match upper_layers(plan, corpus, encoder, folder, observer)? {
+            None => Vectors::new(corpus, encoder, observer),
+            Some((upper, corpus)) => Vectors::new(&corpus, &upper, observer),
+        }
     }
 
     /// What classifiers start from.

@@ -12,9 +12,12 @@
 mod candidates;
 mod descriptor;
 mod label_changes;
+mod opinion;
 mod votes;
 
 pub(crate) use candidates::with_ones;
 pub use candidates::{Candidates, Queries, Shortlists, Views};
 pub use descriptor::{Column, View};
+pub use opinion::ViewSays;
+pub(crate) use opinion::scoring_views;
 pub use votes::Votes;

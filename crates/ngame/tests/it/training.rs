@@ -172,7 +172,7 @@ fn upper_layers_are_trained_alone_and_a_run_with_stops_ends_with_the_same_bytes(
         let same = before.parameters().get(&tensor.name) == after.parameters().get(&tensor.name);
         assert_eq!(same, !tensor.name.starts_with(&last_layer), "{}", tensor.name);
     }
-    // States of another shape are made again, and do not outlive the encoder's training.
+    // States of another shape are made again, and do not outlive the run.
     let (plan, corpus, encoder) = plan(&dataset, settings);
     let again = folder.path().join("again");
     let stopping = Listener { stop_after: Some(3), ..Default::default() };

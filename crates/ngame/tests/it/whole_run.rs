@@ -234,6 +234,34 @@ fn a_run_that_is_stopped_in_every_stage_ends_with_the_same_bytes() {
 }
 
 #[test]
+fn upper_layers_trained_alone_make_the_same_model_after_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dataset, straight) = (sample(), folder.path().join("straight"));
+    let start = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/encoder/bert");
+    let start = format!("encoder.start={}", start.display());
+    let settings =
+        [start.as_str(), "encoder.max_tokens=20", "encoder.trained_layers=1", "run.epochs=1"];
+    run(&dataset, &settings, &straight, &Silent).unwrap();
+    let model = folder.path().join("stopped");
+    let run_folder = RunFolder::of(&model);
+    let stop = |file: &str| StopAfter {
+        file: run_folder.path().join(file),
+        polls: AtomicU64::new(0),
+        most_polls: 0,
+    };
+    run(&dataset, &settings, &model, &stop("encoder")).unwrap_err();
+    // Without the states of the lower layers they are made again, by the encoder that was trained.
+    fs::remove_file(run_folder.path().join("states.npy")).unwrap();
+    let result = run_folder.resume(&dataset, &model, Existing::Keep, &stop("fusion.json"));
+    assert!(matches!(result, Err(Error::Cancelled)), "{result:?}");
+    run_folder.resume(&dataset, &model, Existing::Keep, &Silent).unwrap();
+    for name in ["embeddings.npy", "classifiers.npy", "points.npy", "fusion.json"] {
+        let [a, b] = [&model, &straight].map(|folder| fs::read(folder.join(name)).unwrap());
+        assert!(a == b, "{name} differs");
+    }
+}
+
+#[test]
 fn damage_to_any_file_of_a_model_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let (dataset, model) = (sample(), folder.path().join("model"));
