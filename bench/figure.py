@@ -43,7 +43,7 @@ def heights(values):
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (value - ticks[0]) / (ticks[-1] - ticks[0])
 
     rules = [f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{place(tick):.1f}" y2="{place(tick):.1f}" stroke="#e4e6ea"/>'
-             f'<text x="{LEFT - 8}" y="{place(tick) + 4:.1f}" text-anchor="end" fill="#555">{tick:.4g}</text>' for tick in ticks]
+             f'<text x="{LEFT - 8}" y="{place(tick) + 4:.1f}" text-anchor="end" fill="#555">{tick:,.6g}</text>' for tick in ticks]
     return place, rules
 
 
@@ -58,7 +58,7 @@ def lines(title, x_name, series):
 
     for tick in axis(least, most):
         if least <= tick <= most:
-            content.append(f'<text x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle" fill="#555">{tick:.4g}</text>')
+            content.append(f'<text x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle" fill="#555">{tick:,.6g}</text>')
     for number, drawn in enumerate(series.values()):
         path = " ".join(f"{x(a):.1f},{y(b):.1f}" for a, b in drawn)
         content.append(f'<polyline points="{path}" fill="none" stroke="{COLOURS[number % len(COLOURS)]}" stroke-width="2"/>')
