@@ -18,6 +18,7 @@ import torch  # noqa: E402
 from sentence_transformers import SentenceTransformer  # noqa: E402
 
 SHORTLIST = 100
+BIAS_UNIT = 32  # docs/FORMAT.md: what stands behind every query
 
 
 def build(vectors, queries, target):
@@ -47,7 +48,7 @@ def main():
     def encode(some):
         vectors = encoder.encode(some, batch_size=64, convert_to_numpy=True, show_progress_bar=False)
         # The classifiers' last number is their bias.
-        return np.hstack([vectors, np.ones((len(vectors), 1), np.float32)])
+        return np.hstack([vectors, np.full((len(vectors), 1), BIAS_UNIT, np.float32)])
 
     index, width = build(classifiers, encode(texts[:500]), target)
 

@@ -38,6 +38,8 @@ def texts(arrays, name, ends):
     ends = np.frombuffer(arrays[ends], "<u8").tolist()
     return [arrays[name][begin:end].decode() for begin, end in zip([0, *ends], ends)]
 
+BIAS_UNIT = 32  # docs/FORMAT.md: what stands behind every query
+
 
 def graph(vectors):
     index = hnswlib.Index("ip", vectors.shape[1])
@@ -73,7 +75,7 @@ class Request(BaseModel):
 def predict(request: Request):
     with torch.inference_mode():
         vectors = encoder.encode(request.texts, normalize_embeddings=True, show_progress_bar=False)
-    longer = np.concatenate([vectors, np.ones((len(vectors), 1), np.float32)], axis=1)
+    longer = np.concatenate([vectors, np.full((len(vectors), 1), BIAS_UNIT, np.float32)], axis=1)
     found, _ = label_graph.knn_query(longer, min(CANDIDATES, len(label_ids)))
     near = point_graph.knn_query(vectors, VOTERS)[0] if has_points else []
     predictions = []

@@ -10,8 +10,8 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use ngame::batching::{Batches, Curriculum, KMeansOptions, cluster};
 use ngame::classifier::{
-    ClassifierRun, ClassifierTriplet, Classifiers, LogitStart, MomentType, Objective, OneVsAll,
-    Sampled, SampledLoss,
+    BIAS_UNIT, ClassifierRun, ClassifierTriplet, Classifiers, LogitStart, MomentType, Objective,
+    OneVsAll, Sampled, SampledLoss,
 };
 use ngame::data::{Csr, Dataset, ReadOptions, ScoredCsr, TextChoice};
 use ngame::encoder::{Precision, TextEncoder, VectorMatrix, VectorType};
@@ -287,7 +287,7 @@ impl Bench {
     }
 }
 
-/// The best labels by classifiers; a 1 behind every query meets the bias behind every classifier.
+/// The best labels by classifiers; a unit behind every query meets the bias behind every classifier.
 fn search(
     queries: &VectorMatrix,
     classifiers: &Classifiers,
@@ -296,7 +296,7 @@ fn search(
     let mut longer = Vec::with_capacity(queries.n_rows() * (queries.dim() + 1));
     for query in 0..queries.n_rows() {
         longer.extend(queries.row(query).to_vec());
-        longer.push(1.0);
+        longer.push(BIAS_UNIT);
     }
     let longer = VectorMatrix::from_f32(longer, queries.dim() + 1);
     search_exact(&longer, &classifiers.with_biases(), 100, Some(filter), &Silent)

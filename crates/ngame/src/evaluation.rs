@@ -14,7 +14,7 @@ use crate::metrics::{
 };
 use crate::prediction::{PredictionOptions, Predictor};
 use crate::progress::{Observer, StopOnly};
-use crate::views::with_ones;
+use crate::views::with_bias_unit;
 
 /// How deep recall is looked at.
 pub const DEPTH: usize = 100;
@@ -192,7 +192,7 @@ pub fn evaluate_model(
     let quiet = StopOnly(observer);
     let depth = DEPTH.max(options.k);
     let by_embedding = search_exact(&vectors, &views.embeddings, depth, filter, &quiet)?;
-    let longer = with_ones(&vectors);
+    let longer = with_bias_unit(&vectors);
     let by_classifier = search_exact(&longer, &views.classifiers, depth, filter, &quiet)?;
     let groups = |groups: &LabelGroups| evaluate_groups(&fused, &task, groups, &counts, options.k);
     let n_compared = n_points.min(COMPARED);

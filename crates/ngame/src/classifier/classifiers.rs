@@ -2,6 +2,12 @@
 
 use crate::encoder::VectorMatrix;
 
+/// What biases are counted in where they stand behind vectors, and what stands behind every query.
+///
+/// Biases are alike and large, -10 to -40: as they are, they would be most of the inner product of any
+/// two classifiers, and a graph of these would know all as neighbours of all.
+pub const BIAS_UNIT: f32 = 32.0;
+
 /// A vector and a bias for every label. The score of label l for a point x is
 /// `scale · (vector · x) + bias`.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,13 +60,13 @@ impl Classifiers {
         self.scale * ngame_nn::dot(vector, point) + self.biases[label]
     }
 
-    /// Vectors one longer, whose inner products with points that have a 1 behind them are the scores:
-    /// what an index of inner products can search.
+    /// Vectors one longer, whose inner products with points that have a [`BIAS_UNIT`] behind them are the
+    /// scores: what an index of inner products can search.
     pub fn with_biases(&self) -> VectorMatrix {
         let mut numbers = Vec::with_capacity(self.n_labels() * (self.dim + 1));
         for (vector, bias) in self.vectors.chunks_exact(self.dim).zip(&self.biases) {
             numbers.extend(vector.iter().map(|value| self.scale * value));
-            numbers.push(*bias);
+            numbers.push(*bias / BIAS_UNIT);
         }
         VectorMatrix::from_f32(numbers, self.dim + 1)
     }
@@ -91,7 +97,7 @@ mod tests {
         let indexed = classifiers.with_biases();
         for label in 0..2 {
             let row = indexed.row(label).to_vec();
-            let product: f32 = row.iter().zip([0.3, 0.7, 1.0]).map(|(a, b)| a * b).sum();
+            let product: f32 = row.iter().zip([0.3, 0.7, BIAS_UNIT]).map(|(a, b)| a * b).sum();
             assert!((product - classifiers.score(label, &[0.3, 0.7])).abs() < 1e-5);
         }
     }

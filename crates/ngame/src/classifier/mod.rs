@@ -24,7 +24,7 @@ mod task;
 mod toy;
 mod triplet;
 
-pub use classifiers::Classifiers;
+pub use classifiers::{BIAS_UNIT, Classifiers};
 pub use ngame_nn::MomentType;
 pub use one_vs_all::OneVsAll;
 pub use parts::train_part;

@@ -25,10 +25,10 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 const FORMAT: &str = "ngame-model";
 
 /// The version this build writes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-/// The oldest version this build reads.
-const OLDEST: u32 = 1;
+/// The oldest version this build reads: in the first, biases of classifiers were counted in ones.
+const OLDEST: u32 = 2;
 
 /// Files up to this many bytes are read whole whenever a model is opened.
 const SMALL: u64 = 16 << 20;

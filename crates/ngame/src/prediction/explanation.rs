@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::predictor::{Predicted, PredictionOptions, Predictor};
 use crate::Result;
+use crate::classifier::BIAS_UNIT;
 use crate::encoder::VectorMatrix;
 use crate::index::Index;
 use crate::views::{View, ViewSays};
@@ -61,7 +62,7 @@ impl Predictor {
         };
         let columns = &model.fusion.columns;
         let mut longer = vector.clone();
-        longer.push(1.0);
+        longer.push(BIAS_UNIT);
         let explained = self.rank(text, candidates, options).into_iter().map(|found| {
             let label = found.label;
             let nearest = model.points.as_ref().map_or(Vec::new(), |points| {

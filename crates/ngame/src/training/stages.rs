@@ -40,7 +40,7 @@ use crate::model::{Model, Points, Records};
 use crate::prediction::Predictor;
 use crate::progress::{Event, Observer, StopOnly};
 use crate::random::mix;
-use crate::views::{Column, Queries, View, Views, Votes, with_ones};
+use crate::views::{Column, Queries, View, Views, Votes, with_bias_unit};
 use crate::{Error, Result};
 
 /// Held-out points whose candidates are described in one go.
@@ -368,7 +368,7 @@ impl Run<'_> {
         let n = vectors.held_out.n_rows().min(TUNED_ON);
         let dim = vectors.held_out.dim();
         let some = VectorMatrix::from_f32(vectors.held_out.rows(0..n).to_vec(), dim);
-        let index = self.index(&classifiers, &with_ones(&some))?;
+        let index = self.index(&classifiers, &with_bias_unit(&some))?;
         let (mut votes, mut points) = (None, None);
         if fusion.views.contains(&View::Votes) {
             let of_points = Arc::new(all.vectors.to_f16());

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::descriptor::Column;
 use super::votes::{Vote, Votes};
 use crate::Result;
+use crate::classifier::BIAS_UNIT;
 use crate::data::{Csr, Texts};
 use crate::encoder::VectorMatrix;
 use crate::index::{AnyIndex, Index};
@@ -96,7 +97,7 @@ impl Views {
         observer: &dyn Observer,
     ) -> Result<Vec<Candidates>> {
         let vectors = queries.vectors;
-        let longer = with_ones(vectors);
+        let longer = with_bias_unit(vectors);
         let is_asked = shortlists.classifier > 0;
         let search = |index: &dyn Index| {
             is_asked
@@ -166,7 +167,7 @@ impl Views {
         Ok(described.collect())
     }
 
-    /// The descriptors of some labels for a text, given its vector with a 1 behind it.
+    /// The descriptors of some labels for a text, given its vector with a [`BIAS_UNIT`] behind it.
     fn describe(
         &self,
         longer: &[f32],
@@ -282,10 +283,10 @@ struct Said<'a> {
     words: Option<&'a LexicalQuery>,
 }
 
-/// Vectors with a 1 behind each, which meets the bias behind every classifier.
-pub(crate) fn with_ones(vectors: &VectorMatrix) -> VectorMatrix {
+/// Vectors with a [`BIAS_UNIT`] behind each, which meets the bias behind every classifier.
+pub(crate) fn with_bias_unit(vectors: &VectorMatrix) -> VectorMatrix {
     let dim = vectors.dim();
-    let mut longer = vec![1.0; vectors.n_rows() * (dim + 1)];
+    let mut longer = vec![BIAS_UNIT; vectors.n_rows() * (dim + 1)];
     for (row, longer) in longer.chunks_exact_mut(dim + 1).enumerate() {
         vectors.row(row).copy_to(&mut longer[..dim]);
     }

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use super::candidates::{Views, with_ones};
+use super::candidates::{Views, with_bias_unit};
 use super::votes::Votes;
 use crate::Result;
 use crate::data::Texts;
@@ -127,7 +127,7 @@ impl Views {
         } else {
             let like_queries = self.votes.as_ref().map_or(&embeddings, Votes::vectors);
             let queries = some_of(like_queries);
-            let queries = with_ones(&queries);
+            let queries = with_bias_unit(&queries);
             self.index.rebuilt(&classifiers, n_trained, &queries, TUNED_FOR, observer)?
         };
         Ok(Self {

@@ -15,7 +15,7 @@ mod label_changes;
 mod opinion;
 mod votes;
 
-pub(crate) use candidates::with_ones;
+pub(crate) use candidates::with_bias_unit;
 pub use candidates::{Candidates, Queries, Shortlists, Views};
 pub use descriptor::{Column, View};
 pub use opinion::ViewSays;

@@ -1,5 +1,6 @@
 //! Labels added to a model and removed from it.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -79,15 +80,25 @@ fn added_labels_are_found_by_their_texts_and_change_no_other_answer() {
         // All others are found where they were, with the same scores to the last bit.
         let old = answers(Model::open(&before).unwrap(), texts);
         let with_new = answers(predictor.into_model(), texts);
-        let mut n_new = 0;
+        let (mut n_new, mut n_rare) = (0, 0);
+        let by_label = &dataset.train.by_label;
+        let is_rare = |label: &usize| by_label.row(*label).len() == 1;
+        let rare: HashSet<String> = (0..dataset.n_labels())
+            .filter(is_rare)
+            .map(|label| dataset.labels.id(label).into_owned())
+            .collect();
         for (old, with_new) in old.iter().zip(with_new) {
             let n_all = with_new.len();
             let kept: Vec<_> =
                 with_new.into_iter().filter(|(id, _)| !id.starts_with("new-")).collect();
             n_new += n_all - kept.len();
+            n_rare += kept.iter().filter(|(id, _)| rare.contains(id)).count();
             assert_eq!(&kept, old);
         }
-        assert!(n_new > texts.len(), "new labels are candidates: {n_new}");
+        // Labels of no point are candidates at least half as often as those of one, which they are taken for.
+        let [often, rarely] =
+            [(n_new, new.texts().len()), (n_rare, rare.len())].map(|(n, of)| n as f64 / of as f64);
+        assert!(often > 0.5 * rarely && rarely > 1.0, "{name}: {often} and {rarely} times");
         // Once they are removed again, the folder is what it was before they came.
         let ids: Vec<String> = new.ids().iter().map(str::to_owned).collect();
         let removed = Model::open(&after).unwrap().without_labels(&ids, &Silent).unwrap();
