@@ -360,7 +360,8 @@ mod tests {
         let path = folder.path().join(MANIFEST);
         let text = fs::read_to_string(&path).unwrap();
         for (from, to, expected) in [
-            ("\"version\": 1", "\"version\": 9", "a version from 1 to 1"),
+            ("\"version\": 2", "\"version\": 1", "a version from 2 to 2"),
+            ("\"version\": 2", "\"version\": 9", "a version from 2 to 2"),
             ("ngame-model", "other", "the format \"ngame-model\""),
             ("\"dim\"", "\"dom\"", "missing field `dim`"),
             ("{", "", "not valid JSON"),
