@@ -71,10 +71,12 @@ fn product(a: Matrix<'_>, b: Matrix<'_>, out: &mut [f32], add: bool) {
     assert_eq!(a.columns, b.rows, "inner sizes of a product");
     assert_eq!(out.len(), a.rows * b.columns, "size of a product");
     // Every part packs all of the matrix whose side is not cut, so the longer side is. Two parts a
-    // thread even out threads that are not equally fast.
+    // thread even out threads that are not equally fast; one thread has no other to wait for.
     let by_rows = a.rows >= b.columns;
     let long = a.rows.max(b.columns);
-    let part = long.div_ceil(2 * rayon::current_num_threads()).next_multiple_of(16).max(LEAST_PART);
+    let n_threads = rayon::current_num_threads();
+    let parts = if n_threads == 1 { 1 } else { 2 * n_threads };
+    let part = long.div_ceil(parts).next_multiple_of(16).max(LEAST_PART);
     // The last part takes a short rest along: a single row alone would be summed in another order, and
     // the result would depend on the number of threads.
     let n_parts = (long.saturating_sub(SHORT_REST) / part + 1).max(1);

@@ -93,6 +93,22 @@ pub(crate) fn gelu<A: Arithmetic>(v: f32) -> f32 {
     A::mul_add(-a, tail, if v > 0.0 { v } else { 0.0 })
 }
 
+/// The largest of values that are no NaN, in lanes. `values` are whole groups of lanes.
+#[inline(always)]
+pub(crate) fn largest(values: &[f32]) -> f32 {
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    for group in values.as_chunks::<LANES>().0 {
+        for (most, &value) in lanes.iter_mut().zip(group) {
+            *most = if value > *most { value } else { *most };
+        }
+    }
+    let mut most = lanes[0];
+    for value in lanes {
+        most = if value > most { value } else { most };
+    }
+    most
+}
+
 /// The sum of `term(i)` over `0..n`, in lanes.
 #[inline(always)]
 pub(crate) fn sum(n: usize, term: impl Fn(usize) -> f32) -> f32 {

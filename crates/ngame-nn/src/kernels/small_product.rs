@@ -21,7 +21,8 @@ pub(crate) struct Scattered<'a> {
 /// `out = scale * a b`, `a`: (rows, depth), `b`: (depth, columns) with rows `b_stride` apart, `out`:
 /// (rows, columns) with rows `out_stride` apart. `columns` is a multiple of [`COLUMN_BLOCK`].
 ///
-/// Four rows and sixteen columns stay in registers over the whole depth.
+/// Six rows and sixteen columns stay in registers over the whole depth: as many sums as 16 registers of
+/// 256 bits hold beside what is multiplied, and enough that no multiplication waits for the one before.
 #[inline(always)]
 pub(crate) fn small_product<A: Arithmetic>(
     (rows, columns, depth): (usize, usize, usize),
@@ -37,14 +38,16 @@ pub(crate) fn small_product<A: Arithmetic>(
     let mut column = 0;
     while column < columns {
         let mut row = 0;
-        while row + 4 <= rows {
-            block::<A, 4>((row, column, depth), scale, a, (b, b_stride), (out, out_stride));
-            row += 4;
+        while row + 6 <= rows {
+            block::<A, 6>((row, column, depth), scale, a, (b, b_stride), (out, out_stride));
+            row += 6;
         }
         match rows - row {
             1 => block::<A, 1>((row, column, depth), scale, a, (b, b_stride), (out, out_stride)),
             2 => block::<A, 2>((row, column, depth), scale, a, (b, b_stride), (out, out_stride)),
             3 => block::<A, 3>((row, column, depth), scale, a, (b, b_stride), (out, out_stride)),
+            4 => block::<A, 4>((row, column, depth), scale, a, (b, b_stride), (out, out_stride)),
+            5 => block::<A, 5>((row, column, depth), scale, a, (b, b_stride), (out, out_stride)),
             _ => {}
         }
         column += COLUMN_BLOCK;

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use super::dropout::{Mask, Site};
 use crate::batch::Batch;
 use crate::encoder::Dropout;
-use crate::kernels::math::{exp, sum};
+use crate::kernels::math::{exp, largest, sum};
 use crate::kernels::small_product::{Scattered, padded, small_product};
 use crate::kernels::{Arithmetic, Level, kernel};
 
@@ -233,7 +233,7 @@ fn probabilities<A: Arithmetic>(
     small_product::<A>(sizes, scale, plain(q, stride), (transposed, width), (scores, width));
     for row in scores.chunks_exact_mut(width) {
         row[tokens..].fill(f32::NEG_INFINITY);
-        let largest = row.iter().fold(f32::NEG_INFINITY, |most, &score| most.max(score));
+        let largest = largest(row);
         for score in row.iter_mut() {
             *score = exp::<A>(*score - largest);
         }
@@ -288,7 +288,10 @@ fn product<A: Arithmetic>(
     }
 }
 
-/// `out[c][r] = rows[r][c]`.
+/// The side of the squares that are transposed in registers.
+const SQUARE: usize = 4;
+
+/// `out[c][r] = rows[r][c]`, square by square, and what is left over value by value.
 #[inline(always)]
 fn transpose(
     rows: &[f32], // (tokens, head dim), rows `stride` apart
@@ -297,10 +300,23 @@ fn transpose(
     out: &mut [f32], // (head dim, width)
     width: usize,
 ) {
+    let (whole_rows, whole_columns) = (tokens - tokens % SQUARE, head_dim - head_dim % SQUARE);
+    for r in (0..whole_rows).step_by(SQUARE) {
+        for c in (0..whole_columns).step_by(SQUARE) {
+            let mut square = [[0.0; SQUARE]; SQUARE];
+            for (i, square) in square.iter_mut().enumerate() {
+                square.copy_from_slice(&rows[(r + i) * stride + c..][..SQUARE]);
+            }
+            for j in 0..SQUARE {
+                let column: [f32; SQUARE] = [square[0][j], square[1][j], square[2][j], square[3][j]];
+                out[(c + j) * width + r..][..SQUARE].copy_from_slice(&column);
+            }
+        }
+    }
     for r in 0..tokens {
-        let row = &rows[r * stride..r * stride + head_dim];
-        for (c, value) in row.iter().enumerate() {
-            out[c * width + r] = *value;
+        let first = if r < whole_rows { whole_columns } else { 0 };
+        for c in first..head_dim {
+            out[c * width + r] = rows[r * stride + c];
         }
     }
 }
