@@ -81,14 +81,14 @@ bench-peers: encoders/all-MiniLM-L6-v2/model.safetensors
 	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) --seeds 1 --encoder bag encoders/all-MiniLM-L6-v2 --peers all
 
 # The paper's experiments on your data, with their figures: make bench-paper DATA=/path/to/debian-related
-# [EXPERIMENTS="ablation deciles curriculum joint views negatives"] [ENCODER=folder]; goes on where it was stopped.
+# [EXPERIMENTS="ablation deciles curriculum joint views negatives parts theory"] [ENCODER=folder]; goes on where it was stopped.
 bench-paper:
-	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin hard-negatives
+	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin hard-negatives --bin classifiers
 	python3 bench/paper.py $(DATA) $(if $(EXPERIMENTS),--experiments $(EXPERIMENTS)) $(if $(ENCODER),--encoder $(ENCODER))
 
 # What each stage costs as data grows, and what the paper's data sets would: half an hour; goes on where it was stopped.
 bench-scale:
-	cargo build --release -p ngame-cli
+	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin lexical
 	python3 bench/scale.py
 
 # Settings compared on held-out training points: make bench-search DATA="/path/to/debian-related ..."

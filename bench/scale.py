@@ -38,11 +38,12 @@ SAMPLED = 2_048
 EXACT_BYTES = 32 << 20  # Above, an HNSW is built.
 VOCABULARY = 100_000
 
-# The paper's data sets: points, labels, labels a point, words a text as we cut it (32 or 128 tokens).
+# The paper's data sets: points, labels, labels a point, words a text as we cut it (32 or 128 tokens), and the features
+# that a point and a label share: what real titles (0.6 to 0.8) and real titles with content (2.8) have.
 PUBLISHED = {
-    "LF-AmazonTitles-1.3M": {"points": 2_248_619, "labels": 1_305_265, "words": 10, "labels_a_point": 22.2},
-    "LF-Wikipedia-500K": {"points": 1_813_391, "labels": 501_070, "words": 128, "labels_a_point": 4.7},
-    "the paper's 85 M labels": {"points": 240_000_000, "labels": 85_000_000, "words": 6, "labels_a_point": 2.0},
+    "LF-AmazonTitles-1.3M": {"points": 2_248_619, "labels": 1_305_265, "words": 10, "shared": 0.8, "labels_a_point": 22.2},
+    "LF-Wikipedia-500K": {"points": 1_813_391, "labels": 501_070, "words": 128, "shared": 2.8, "labels_a_point": 4.7},
+    "the paper's 85 M labels": {"points": 240_000_000, "labels": 85_000_000, "words": 6, "shared": 0.6, "labels_a_point": 2.0},
 }
 
 
@@ -75,6 +76,7 @@ def measure(name, size):
         data, model = folder / f"{name}-data", folder / f"{name}-model"
         shutil.rmtree(model, ignore_errors=True)
         make_data(data, size)
+        overlap = json.loads(record.output(RELEASE / "lexical", data, "--only-overlap"))
         words = [RELEASE / "ngame", "train", data, "--out", model, "--epochs", EPOCHS, "--force", "--set", f"encoder.dim={size['dim']}",
                  "--set", f"validation.points={size['held_out']}"]
         print(f"training {name}", file=sys.stderr)
@@ -92,7 +94,7 @@ def measure(name, size):
         disk = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
         shutil.rmtree(data)
         shutil.rmtree(model)
-        return {"seconds": seconds, "memory": usage.ru_maxrss * 1024, "disk": disk}
+        return {"seconds": seconds, "memory": usage.ru_maxrss * 1024, "disk": disk, "shared": overlap["shared"]}
 
     folder.mkdir(parents=True, exist_ok=True)
     return kept(folder / f"{name}.json", run)
@@ -111,9 +113,9 @@ def terms(size):
         "encoder": [EPOCHS * tokens * dim, EPOCHS * (points + labels) * dim * dim],
         "vectors": [tokens * dim, (points + labels) * dim * dim],
         "classifiers": [steps * CLASSIFIER_BATCH * met * dim, steps * met * dim],
-        # Hard negatives of a point are looked for in lists of weights, one a word: longer with more labels, and with
-        # more points that give them weights.
-        "words": [points * a_point, points * labels * words, points * points * words],
+        # Hard negatives of a point are looked for in lists of weights, one a feature: what it shares with labels is
+        # added up.
+        "words": [points, points * labels * size["shared"]],
         "fusion": [held_out, held_out * (points + labels) * dim],
         "index": [graph, labels * dim],
         "memory": [1, (points + labels) * dim, points * words, points * a_point * words],
@@ -128,6 +130,12 @@ STAGES = {"encoder": ["encoder"], "vectors": ["vectors"], "classifiers": ["class
 def measured(run):
     values = {stage: sum(run["seconds"].get(part, 0.0) for part in parts) for stage, parts in STAGES.items()}
     return values | {"memory": run["memory"], "disk": run["disk"]}
+
+
+def sized(name, size):
+    """A run: how large it was, what was found in its texts included, and what each stage took."""
+    run = measure(name, size)
+    return size | {"shared": run["shared"]}, measured(run)
 
 
 def fit(rows, values):
@@ -163,15 +171,15 @@ def main():
     for axis, sizes in AXES.items():
         for value in sizes:
             name = "base" if value == BASE[axis] else f"{axis}-{value}"
-            runs[name] = (size := BASE | {axis: value}, measured(measure(name, size)))
-    check = measured(measure("check", CHECK))
-    names = list(terms(BASE))
+            runs[name] = sized(name, BASE | {axis: value})
+    check_size, check = sized("check", CHECK)
+    names = list(terms(check_size))
     factors = {name: fit([terms(size)[name] for size, _ in runs.values()], [found[name] for _, found in runs.values()])
                for name in names}
     rows = [("", *STAGES, "memory", "disk")]
     for name, (size, found) in runs.items():
         rows.append((name, *(f"{found[stage]:.1f} s" for stage in STAGES), gib(found["memory"]), gib(found["disk"])))
-    guess = predicted(factors, CHECK)
+    guess = predicted(factors, check_size)
     for title, values in (("check, measured", check), ("check, predicted", guess)):
         rows.append((title, *(f"{values[stage]:.1f} s" for stage in STAGES), gib(values["memory"]), gib(values["disk"])))
     ratio = {name: guess[name] / check[name] if check[name] else math.nan for name in names}
@@ -189,7 +197,7 @@ def main():
     print(text)
     folder = record.write("scale", "Growth of every stage", "make bench-scale", text,
                           {"runs": {name: {"size": size, **found} for name, (size, found) in runs.items()},
-                           "check": {"size": CHECK, **check}, "factors": factors, "terms": "bench/scale.py"},
+                           "check": {"size": check_size, **check}, "factors": factors, "terms": "bench/scale.py"},
                           after="\n![Seconds by points](points.svg) ![Seconds by labels](labels.svg)\n")
     for axis in ("points", "labels"):
         series = {stage: [(size[axis], found[stage]) for size, found in

@@ -11,7 +11,7 @@ use clap::{Parser, ValueEnum};
 use ngame::batching::{Batches, Curriculum, KMeansOptions, cluster};
 use ngame::classifier::{
     BIAS_UNIT, ClassifierRun, ClassifierTriplet, Classifiers, LogitStart, MomentType, Objective,
-    OneVsAll, Sampled, SampledLoss,
+    OneVsAll, Sampled, SampledLoss, train_part,
 };
 use ngame::data::{Csr, Dataset, ReadOptions, ScoredCsr, TextChoice};
 use ngame::encoder::{Precision, TextEncoder, VectorMatrix, VectorType};
@@ -63,6 +63,9 @@ struct Turn {
     /// Tries the test points too
     #[arg(long)]
     test: bool,
+    /// The labels are cut into so many parts, each trained as if there were no others
+    #[arg(long, conflicts_with = "steps")]
+    parts: Option<usize>,
     #[arg(long)]
     epochs: Option<usize>,
     #[arg(long)]
@@ -230,6 +233,9 @@ impl Bench {
             _ => LogitStart::fit(&self.points, &self.truth, not_negative, &self.labels, 0),
         };
         let objective = objective.starting_at(start);
+        if let Some(parts) = turn.parts {
+            return self.in_parts(turn, parts, &objective);
+        }
         let mut run =
             ClassifierRun::new(&self.points, &self.truth, not_negative, &self.labels, &objective);
         let watch = Stopwatch::new(turn.steps.unwrap_or(usize::MAX));
@@ -246,6 +252,30 @@ impl Bench {
         });
         let classifiers = run.finish();
         self.tried(turn, Some(&classifiers), answer)
+    }
+
+    /// Trains parts of the labels one after the other, each timed as if it had a machine of its own.
+    fn in_parts(&self, turn: &Turn, parts: usize, objective: &Objective) -> anyhow::Result<Value> {
+        let (n_labels, not_negative) = (self.labels.n_rows(), self.not_negative.as_ref());
+        let (mut trained, mut seconds) = (Vec::new(), Vec::new());
+        for part in 0..parts {
+            let range = part * n_labels / parts..(part + 1) * n_labels / parts;
+            let began = Instant::now();
+            let (points, labels) = (&self.points, &self.labels);
+            let truth = &self.truth;
+            trained.push(train_part(
+                points,
+                truth,
+                not_negative,
+                labels,
+                range,
+                objective,
+                &Silent,
+            )?);
+            seconds.push(began.elapsed().as_secs_f64());
+        }
+        let answer = json!({ "seconds_of_parts": seconds, "peak_rss": peak_memory() });
+        self.tried(turn, Some(&Classifiers::join(trained)), answer)
     }
 
     /// What classifiers reach, or embeddings.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use ngame::baseline::NearestPoints;
 use ngame::data::{Csr, Dataset, Ids, ReadOptions, ScoredCsr, Split, TextChoice, Texts};
-use ngame::lexical::{Lexical, LexicalOptions, LexicalRoom};
+use ngame::lexical::{Lexical, LexicalOptions, LexicalRoom, Overlap};
 use ngame::progress::Silent;
 use ngame_bench::{cpu_seconds, peak_memory, reached, timed};
 use rand::SeedableRng;
@@ -30,6 +30,9 @@ struct Args {
     /// what peers need to be compared on the same features.
     #[arg(long)]
     write_features: Option<PathBuf>,
+    /// Tells what points and labels have in common, which is what training will take, and trains nothing
+    #[arg(long)]
+    only_overlap: bool,
     #[arg(long, default_value_t = LexicalOptions::default().least_texts)]
     least_texts: u32,
     #[arg(long, default_value_t = LexicalOptions::default().cost)]
@@ -84,8 +87,15 @@ fn main() -> anyhow::Result<()> {
         dataset.test = Some(select(&dataset.train, held_out));
         dataset.train = select(&dataset.train, kept);
     }
-    let test = dataset.test.as_ref().ok_or_else(|| anyhow::anyhow!("no test points"))?;
     let train = &dataset.train;
+    let overlap =
+        Overlap::estimate(&train.texts, &train.by_label, &dataset.labels.texts, options.seed);
+    let overlap = json!({ "features": overlap.features, "shared": overlap.shared });
+    if args.only_overlap {
+        writeln!(std::io::stdout(), "{overlap}")?;
+        return Ok(());
+    }
+    let test = dataset.test.as_ref().ok_or_else(|| anyhow::anyhow!("no test points"))?;
     let before = cpu_seconds();
     let (lexical, wall) = timed(|| {
         let filter = Some(&train.filter);
@@ -123,6 +133,9 @@ fn main() -> anyhow::Result<()> {
         write(&folder.join("test.txt"), &lexical, &test.texts, &test.by_point)?;
     }
     let answer = json!({
+        "points": train.n_points(),
+        "labels": dataset.n_labels(),
+        "overlap": overlap,
         "seconds": wall.as_secs_f64(),
         "cpu_seconds": cpu,
         "predict_cpu_ms": predict,

@@ -1,12 +1,12 @@
 //! `ngame theory`: the paper's guarantee, measured on a model and a data set.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use ngame::batching::{KMeansOptions, cluster};
 use ngame::data::{Dataset, TextChoice};
-use ngame::encoder::{Precision, VectorType};
+use ngame::encoder::{Precision, TextEncoder, VectorType};
 use ngame::model::Model;
 use ngame::theory::{
     AtRadius, DataConstants, Estimate, Theory, TheoryOptions, TheoryTask, measure,
@@ -43,7 +43,7 @@ Examples:
   ngame theory model data --radius 0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1 --figure bound.svg"
 )]
 pub(crate) struct Args {
-    /// The model folder
+    /// The model folder, or what `ngame train --only encoder` made
     model: PathBuf,
     /// The data set it was trained on, as `ngame check` takes it
     data: PathBuf,
@@ -72,12 +72,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let bars = Bars::new();
-    let model = Model::open(&args.model)?;
-    let plan = TrainPlan::parse(&model.records.plan).ok();
+    let (encoder, plan) = encoder_of(&args.model)?;
+    let plan = TrainPlan::parse(&plan).ok();
     let text = plan.as_ref().map_or(TextChoice::default(), |plan| plan.data.text);
     let dataset = Dataset::read(&args.data, &args.read.options_or(text)?, &bars)?;
     let train = &dataset.train;
-    let embedder = model.encoder.embedder(Precision::F32);
+    let embedder = encoder.embedder(Precision::F32);
     let points = embedder.embed_texts(&train.texts, VectorType::F32, &bars)?;
     let labels = embedder.embed_texts(&dataset.labels.texts, VectorType::F32, &bars)?;
     let last_size = plan.and_then(|plan| plan.cluster_sizes.last().copied());
@@ -111,6 +111,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     write_theory(&mut out, &theory, cluster_size)
+}
+
+/// The encoder of a model, or of what `ngame train --only encoder` made, and its plan.
+fn encoder_of(folder: &Path) -> anyhow::Result<(TextEncoder, String)> {
+    let plan = folder.join("plan.toml");
+    if folder.join("manifest.json").exists() || !plan.exists() {
+        let model = Model::open(folder)?;
+        return Ok((model.encoder, model.records.plan));
+    }
+    let encoder = TextEncoder::load(&folder.join("encoder"))?;
+    let plan = std::fs::read_to_string(&plan)
+        .with_context(|| format!("cannot read {}", plan.display()))?;
+    Ok((encoder, plan))
 }
 
 fn write_theory(out: &mut impl Write, theory: &Theory, cluster_size: usize) -> anyhow::Result<()> {

@@ -1,5 +1,7 @@
 //! What a model misses, and what the theorem allows: `ngame evaluate --errors` and `ngame theory`.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::command::{ngame, repository};
@@ -53,6 +55,19 @@ fn misses_and_the_guarantee_are_measured() {
         let share = |name: &str| at[name]["value"].as_f64().unwrap();
         assert!(share("missed") <= share("bound") && share("missed") <= share("hard"), "{at}");
     }
+    // What `train --only encoder` leaves says the same.
+    let alone = folder.path().join("alone");
+    std::fs::create_dir_all(alone.join("encoder")).unwrap();
+    let from = Path::new(&trained);
+    std::fs::copy(from.join("plan.toml"), alone.join("plan.toml")).unwrap();
+    for file in std::fs::read_dir(from.join("encoder")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), alone.join("encoder").join(file.file_name())).unwrap();
+    }
+    let alone = alone.to_string_lossy().into_owned();
+    let again = ngame([&["theory", &alone, &data, "--json"][..], &radii].concat()).json();
+    assert_eq!(again, exact);
+
     let figure = folder.path().join("bound.svg").to_string_lossy().into_owned();
     let more = ["--sample", "200", "--figure", &figure, "--cluster", "16"];
     let text = ngame([&["theory", &trained, &data][..], &radii, &more].concat()).success();

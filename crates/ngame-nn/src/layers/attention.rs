@@ -308,7 +308,8 @@ fn transpose(
                 square.copy_from_slice(&rows[(r + i) * stride + c..][..SQUARE]);
             }
             for j in 0..SQUARE {
-                let column: [f32; SQUARE] = [square[0][j], square[1][j], square[2][j], square[3][j]];
+                let column: [f32; SQUARE] =
+                    [square[0][j], square[1][j], square[2][j], square[3][j]];
                 out[(c + j) * width + r..][..SQUARE].copy_from_slice(&column);
             }
         }

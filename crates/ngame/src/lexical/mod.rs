@@ -30,6 +30,7 @@ mod label_changes;
 #[allow(clippy::module_inception)]
 mod lexical;
 mod options;
+mod overlap;
 mod postings;
 mod sparse;
 mod train;
@@ -41,4 +42,5 @@ mod tests;
 
 pub use lexical::{Lexical, LexicalParts, LexicalQuery};
 pub use options::LexicalOptions;
+pub use overlap::Overlap;
 pub use postings::LexicalRoom;

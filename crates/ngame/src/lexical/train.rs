@@ -32,7 +32,7 @@ const MOST_OF_MEAN: usize = 200;
 
 /// By how many of its features a point looks for labels it is close to. Long texts have hundreds, most
 /// of them so light that they change no shortlist.
-const MOST_OF_POINT: usize = 64;
+pub(super) const MOST_OF_POINT: usize = 64;
 
 /// What is trained: features, weights by feature, a bias for every label, and clusters of labels.
 pub(super) type Trained = (Features, Postings, Vec<f32>, Clusters);

@@ -15,9 +15,9 @@ const THREADS: f64 = 2.0;
 /// Seconds of a point and a label that meet in a step of the classifiers, by number of their vectors.
 const CLASSIFIERS: f64 = 3.6e-11;
 
-/// Seconds of a pair of a point and a label in the sparse view; and by word of a text, of a point and a
-/// label, and of a point and another, which are looked through for hard negatives.
-const WORDS: [f64; 3] = [8.2e-5, 2.5e-9, 5.1e-10];
+/// Seconds of a point in the sparse view; and of a feature that it shares with a label, which is met in
+/// looking for hard negatives.
+const WORDS: [f64; 2] = [2.7e-4, 6.4e-9];
 
 /// Seconds of a held-out point, whose candidates are described and boosted; and of a label or a point
 /// that it is compared with, by number of their vectors.
@@ -63,28 +63,24 @@ pub(super) struct Sizes {
     pub(super) n_sampled: usize,
     pub(super) batch_size: usize,
     pub(super) epochs: usize,
-    /// Seconds that going through a text takes here, and its words.
+    /// Seconds that going through a text takes here.
     pub(super) text: f64,
-    pub(super) words: f64,
-    pub(super) has_words: bool,
+    /// Features that a point and a label share, where the sparse view is trained.
+    pub(super) shared: Option<f64>,
     pub(super) has_votes: bool,
     pub(super) threads: usize,
 }
 
 impl LaterStages {
     pub(super) fn of(sizes: &Sizes) -> Self {
-        let Sizes { n_train, n_held_out, n_labels, n_pairs, n_test, dim, text, .. } = *sizes;
+        let Sizes { n_train, n_held_out, n_labels, n_test, dim, text, .. } = *sizes;
         let share = THREADS / sizes.threads.max(1) as f64;
         let n_seen = (2 * n_train).saturating_sub(n_held_out); // Without those held out, then with them.
         let vectors = text * (n_train + n_labels) as f64;
         let met = sizes.labels_met();
         let classifiers = CLASSIFIERS * (sizes.epochs * n_seen * dim) as f64 * met;
         let (n, l) = (n_train as f64, n_labels as f64);
-        let searched = sizes.words * (WORDS[1] * l + WORDS[2] * n);
-        let words = match sizes.has_words {
-            true => WORDS[0] * n_pairs as f64 / n.max(1.0) + searched,
-            false => 0.0,
-        };
+        let words = sizes.shared.map_or(0.0, |shared| WORDS[0] + WORDS[1] * l * shared);
         let fusion = FUSION[0] + FUSION[1] * (n + l) * dim as f64;
         let of_points = if sizes.has_votes { graph(n_train, dim) } else { 0.0 };
         Self {
@@ -138,8 +134,7 @@ mod tests {
         batch_size: 512,
         epochs: 10,
         text: 1e-3,
-        words: 8.0,
-        has_words: true,
+        shared: Some(0.8),
         has_votes: true,
         threads: 2,
     };
@@ -158,10 +153,12 @@ mod tests {
         let twice = LaterStages::of(&Sizes { n_train: 200_000, n_pairs: 600_000, ..SIZES });
         assert!(twice.classifiers > 1.9 * base.classifiers && twice.words > 1.9 * base.words);
         assert!(twice.fusion < 1.5 * base.fusion, "it sees held-out points alone");
+        let alike = LaterStages::of(&Sizes { shared: Some(8.0), ..SIZES });
+        assert!(alike.words > 4.0 * base.words, "texts that share more are compared more");
         let four = LaterStages::of(&Sizes { threads: 4, ..SIZES });
         assert_eq!(four.fusion, base.fusion / 2.0);
         assert_eq!(four.vectors, base.vectors, "this was measured with the threads there are");
-        assert_eq!(LaterStages::of(&Sizes { has_words: false, ..SIZES }).words, 0.0);
+        assert_eq!(LaterStages::of(&Sizes { shared: None, ..SIZES }).words, 0.0);
         let few = Sizes { n_labels: 20_000, has_votes: false, ..SIZES };
         assert_eq!(LaterStages::of(&few).index, 0.0);
         let voting = LaterStages::of(&Sizes { has_votes: true, ..few });

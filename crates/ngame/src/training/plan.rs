@@ -15,6 +15,7 @@ use crate::classifier::{ClassifierTriplet, Objective, OneVsAll, Sampled, Sampled
 use crate::data::{Dataset, TextChoice};
 use crate::encoder::TextEncoder;
 use crate::index::HnswOptions;
+use crate::lexical::Overlap;
 use crate::progress::{Event, Observer, Silent};
 use crate::random::mix;
 use crate::tokens::tokenize;
@@ -381,8 +382,10 @@ fn later_stages(
         batch_size: classifier.batch_size.unwrap_or(usual.batch_size),
         epochs: classifier.epochs.unwrap_or(usual.epochs),
         text: forward / corpus.tokens.n_texts().max(1) as f64,
-        words: corpus.tokens.n_tokens() as f64 / corpus.tokens.n_texts().max(1) as f64,
-        has_words: views.contains(&View::Lexical),
+        shared: views.contains(&View::Lexical).then(|| {
+            let (train, labels) = (&dataset.train, &dataset.labels.texts);
+            Overlap::estimate(&train.texts, &train.by_label, labels, config.run.seed).shared
+        }),
         has_votes: views.contains(&View::Votes),
         threads: rayon::current_num_threads(),
     })

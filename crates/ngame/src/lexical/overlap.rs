@@ -1,0 +1,124 @@
+//! How much texts have in common with labels: what training the sparse view will walk over, known
+//! before it begins.
+//!
+//! Hard negatives are found by adding up the weights of all labels that share a feature with a point,
+//! so their cost is that number, and texts differ in it by orders of magnitude: titles of three words
+//! share little, abstracts that all begin alike share much. A sample tells.
+
+use rand::seq::index;
+
+use super::train::MOST_OF_POINT;
+use super::words::Splitter;
+use crate::data::{Csr, Interner, Texts};
+use crate::random::generator;
+
+/// The points and the labels of a sample.
+const SAMPLE: usize = 1_000;
+
+/// The points of a label that speak for all of them.
+const MOST_POINTS: usize = 16;
+
+/// What the sample is drawn for.
+const DRAW: u64 = 22;
+
+/// What points and labels have in common, on average.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Overlap {
+    /// The features of a point.
+    pub features: f64,
+    /// The features that a point and the texts of a label share, as far as a search looks at them.
+    pub shared: f64,
+}
+
+impl Overlap {
+    /// Estimates it by some of the points and labels.
+    pub fn estimate(texts: &Texts, by_label: &Csr, label_texts: &Texts, seed: u64) -> Self {
+        let mut random = generator(seed, &[DRAW]);
+        let mut draw = |n: usize| index::sample(&mut random, n, SAMPLE.min(n)).into_vec();
+        let (points, labels) = (draw(texts.len()), draw(label_texts.len()));
+        if points.is_empty() || labels.is_empty() {
+            return Self::default();
+        }
+        let mut counter = Counter::default();
+        let of_points: Vec<Vec<u32>> =
+            points.iter().map(|&point| counter.features([texts.get(point)])).collect();
+        let of_labels: Vec<Vec<u32>> = labels
+            .iter()
+            .map(|&label| {
+                let points = by_label.row(label).iter().take(MOST_POINTS);
+                let texts = points.map(|&point| texts.get(point as usize));
+                counter.features(texts.chain([label_texts.get(label)]))
+            })
+            .collect();
+        let (with_points, with_labels) = (counter.count(&of_points), counter.count(&of_labels));
+        let n_shared = |features: &Vec<u32>| -> u64 {
+            let mut features = features.clone();
+            // A search looks at the heaviest features of a long text, which are the rarest.
+            features.sort_unstable_by_key(|&feature| with_points[feature as usize]);
+            let looked_at = features.iter().take(MOST_OF_POINT);
+            looked_at.map(|&feature| u64::from(with_labels[feature as usize])).sum()
+        };
+        let n_features: usize = of_points.iter().map(Vec::len).sum();
+        let n_shared: u64 = of_points.iter().map(n_shared).sum();
+        Self {
+            features: n_features as f64 / points.len() as f64,
+            shared: n_shared as f64 / (points.len() * labels.len()) as f64,
+        }
+    }
+}
+
+/// Numbers features as they come.
+#[derive(Default)]
+struct Counter {
+    splitter: Splitter,
+    names: Interner,
+}
+
+impl Counter {
+    /// The features of some texts together, each once.
+    fn features<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>) -> Vec<u32> {
+        let Self { splitter, names } = self;
+        let mut features = Vec::new();
+        for text in texts {
+            splitter.for_each_feature(text, |feature| features.push(names.intern(feature).0));
+        }
+        features.sort_unstable();
+        features.dedup();
+        features
+    }
+
+    /// By feature, how many have it.
+    fn count(&self, sets: &[Vec<u32>]) -> Vec<u32> {
+        let mut counts = vec![0; self.names.strings().len()];
+        for &feature in sets.iter().flatten() {
+            counts[feature as usize] += 1;
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(all: &[&str]) -> Texts {
+        let mut texts = Texts::default();
+        all.iter().for_each(|text| texts.push(text));
+        texts
+    }
+
+    #[test]
+    fn shared_features_are_counted_once_for_a_point_and_a_label() {
+        // Pairs of words are features: "red apple" has three.
+        let points = texts(&["red apple", "green", "red red"]);
+        let labels = texts(&["apple", "sky"]);
+        let by_label = Csr::from_pairs(2, 3, vec![(0, 0), (0, 2)]);
+        let overlap = Overlap::estimate(&points, &by_label, &labels, 0);
+        // red, apple, red apple; green; red, red red.
+        assert_eq!(overlap.features, 2.0);
+        // The first label shares 3 with the first point and 2 with the third, the second nothing.
+        assert_eq!(overlap.shared, 5.0 / 6.0);
+        let none = Overlap::estimate(&texts(&[]), &Csr::new(0), &texts(&[]), 0);
+        assert_eq!(none, Overlap::default());
+    }
+}
