@@ -135,14 +135,6 @@ impl TrainPlan {
             choose("batching.batch_size", n.to_string(), why);
             n
         });
-        config.optimiser.learning_rate.get_or_insert_with(|| {
-            let (rate, why) = match is_bag {
-                true => (2e-3, "a bag starts from nothing and takes large steps"),
-                false => (2e-4, "what the authors use for a pretrained encoder"),
-            };
-            choose("optimiser.learning_rate", rate.to_string(), why.to_owned());
-            rate
-        });
         config.classifier.objective.get_or_insert_with(|| {
             let why = "the best on held-out points for its cost, whatever the number of labels";
             choose("classifier.objective", "sampled".to_owned(), why.to_owned());
@@ -169,6 +161,16 @@ impl TrainPlan {
             });
             estimate = estimate.of_layers(trained.min(all), all, forward);
         }
+        config.optimiser.learning_rate.get_or_insert_with(|| {
+            let some_layers = encoder.n_layers() > config.encoder.trained_layers;
+            let (rate, why) = match is_bag {
+                true => (2e-3, "a bag starts from nothing and takes large steps"),
+                false if some_layers => (6e-4, "a few layers alone can take larger steps than all"),
+                false => (2e-4, "what the authors use for a pretrained encoder"),
+            };
+            choose("optimiser.learning_rate", rate.to_string(), why.to_owned());
+            rate
+        });
         let n_epochs = *config.run.epochs.get_or_insert_with(|| {
             let minutes = config.run.minutes;
             let n = estimate.epochs_in(60.0 * minutes).clamp(1, MOST_EPOCHS);
