@@ -107,7 +107,7 @@ class Bench:
             sides = [("ngame", self.ours, [*words, files["ngame"]]), ("peer", self.peer, [*words, files["peer"]])]
             results = self.turns(name, sides, self.args.rounds)
             same(results, "texts")
-            comparison = Side("comparison", self.peer, ["compare", files["ngame"], files["peer"]])
+            comparison = Side("comparison", [*self.peer, "compare", files["ngame"], files["peer"]])
             agreement = comparison.turn()
             comparison.close()
             self.raw[name]["agreement"] = agreement
