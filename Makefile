@@ -34,10 +34,10 @@ bench-data: encoders/all-MiniLM-L6-v2/model.safetensors
 	python3 bench/data.py $(DATA)
 
 # Training, embedding and answering against PyTorch, sentence-transformers and onnxruntime, which it
-# installs into bench/.venv (gigabytes): make bench-encoder DATA=/path/to/debian-related
+# installs into bench/.venv (gigabytes): make bench-encoder DATA=/path/to/debian-related [ROUNDS=3]
 bench-encoder: encoders/all-MiniLM-L6-v2/model.safetensors
 	cargo build --release -p ngame-bench
-	python3 bench/encoder.py $(DATA)
+	python3 bench/encoder.py $(DATA) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 # Clusters of a million vectors against the same algorithm in NumPy. VECTORS says where the vectors are kept.
 bench-clustering:

@@ -219,7 +219,7 @@ def write_record(args, head, table, versions, raw):
     some = "" if args.only == CASES else "-" + "-".join(case for case in CASES if case in args.only)
     flags = f" (bench/encoder.py --only {' '.join(args.only)})" if some else ""
     record.write(f"encoder{some}", "Encoder: training, embedding, answering",
-                 f"make bench-encoder DATA={args.data.name}{flags}", f"{head}\n\n{table}", raw, versions)
+                 f"make bench-encoder DATA={args.data.name} ROUNDS={args.rounds}{flags}", f"{head}\n\n{table}", raw, versions)
 
 
 if __name__ == "__main__":
