@@ -3,6 +3,9 @@
 DATA ?=
 FUZZ_SECONDS ?= 300
 
+# Of the same packages for every benchmark: with others, their dependencies' features differ and all is compiled anew.
+BUILD = cargo build --release -p ngame-cli -p ngame-bench
+
 .PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy bench-peers bench-paper bench-scale bench-search bench-predict bench-serve soak-serve fuzz
 
 # The encoder tests compare with sentence-transformers on real weights, which are fetched once; the page is
@@ -30,83 +33,83 @@ deny:
 # Reading and tokenising against Python, loading a data set of a million labels, scoring a million
 # predictions: make bench-data DATA=/path/to/yso-finna-en
 bench-data: encoders/all-MiniLM-L6-v2/model.safetensors
-	cargo build --release -p ngame-bench
+	$(BUILD) --bin read-and-tokenise --bin synthetic-lf --bin load --bin score-million
 	python3 bench/data.py $(DATA)
 
 # Training, embedding and answering against PyTorch, sentence-transformers and onnxruntime, which it
 # installs into bench/.venv (gigabytes): make bench-encoder DATA=/path/to/debian-related [ROUNDS=3]
 bench-encoder: encoders/all-MiniLM-L6-v2/model.safetensors
-	cargo build --release -p ngame-bench
+	$(BUILD) --bin encoder
 	python3 bench/encoder.py $(DATA) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 # Clusters of a million vectors against the same algorithm in NumPy. VECTORS says where the vectors are kept.
 bench-clustering:
-	cargo build --release -p ngame-bench --bin clustering
+	$(BUILD) --bin clustering
 	python3 bench/clustering.py $(if $(VECTORS),--vectors $(VECTORS))
 
 # Approximate search against hnswlib, faiss and usearch, which it installs into bench/.venv:
 # make bench-index DATA=/path/to/msdocs-seealso SYNTHETIC=200000 (a million takes an hour)
 bench-index: encoders/all-MiniLM-L6-v2/model.safetensors
-	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin index
+	$(BUILD) --bin ngame --bin index
 	python3 bench/index.py $(DATA) $(if $(SYNTHETIC),--synthetic $(SYNTHETIC))
 
 # Cost and accuracy of the samplers: make bench-sampling DATA="/path/to/debian-related ..." (hours; goes on where
 # it was stopped)
 bench-sampling: encoders/all-MiniLM-L6-v2/model.safetensors
-	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin retrieval --bin hard-negatives
+	$(BUILD) --bin ngame --bin retrieval --bin hard-negatives
 	python3 bench/samplers.py $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(EPOCHS),--epochs $(EPOCHS))
 
 # Classifiers on frozen vectors against PyTorch, and over 1.3 million labels:
 # make bench-classifier DATA=/path/to/debian-related ENCODER=/path/to/a/trained/encoder
 bench-classifier:
-	cargo build --release -p ngame-bench --bin classifiers
+	$(BUILD) --bin classifiers
 	python3 bench/classifier.py $(DATA) --encoder $(ENCODER)
 
 # One text and many to labels against sentence-transformers and hnswlib in Python:
 # make bench-predict DATA=/path/to/msdocs-seealso
 bench-predict: encoders/all-MiniLM-L6-v2/model.safetensors
-	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin predict
+	$(BUILD) --bin ngame --bin predict
 	python3 bench/predict.py $(DATA)
 
 # Accuracy beside omikuji and PECOS on the same texts: make bench-accuracy DATA="/path/to/debian-related ..."
 # [TEXT=title] [SEEDS=3] [ENCODER=folder]; goes on where it was stopped.
 bench-accuracy:
-	cargo build --release -p ngame-cli
+	$(BUILD) --bin ngame
 	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ENCODER),--encoder $(ENCODER))
 
 # The same beside every peer, ngame with both encoders (hours; goes on where it was stopped):
 # make bench-peers DATA="/path/to/debian-related ..." [TEXT=title|both]
 bench-peers: encoders/all-MiniLM-L6-v2/model.safetensors
-	cargo build --release -p ngame-cli
+	$(BUILD) --bin ngame
 	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) --seeds 1 --encoder bag encoders/all-MiniLM-L6-v2 --peers all
 
 # The paper's experiments on your data, with their figures: make bench-paper DATA=/path/to/debian-related
 # [EXPERIMENTS="ablation deciles curriculum joint views negatives parts theory"] [ENCODER=folder]; goes on where it was stopped.
 bench-paper:
-	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin hard-negatives --bin classifiers
+	$(BUILD) --bin ngame --bin hard-negatives --bin classifiers
 	python3 bench/paper.py $(DATA) $(if $(EXPERIMENTS),--experiments $(EXPERIMENTS)) $(if $(ENCODER),--encoder $(ENCODER))
 
 # What each stage costs as data grows, and what the paper's data sets would: half an hour; goes on where it was stopped.
 bench-scale:
-	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin lexical
+	$(BUILD) --bin ngame --bin lexical
 	python3 bench/scale.py
 
 # Settings compared on held-out training points: make bench-search DATA="/path/to/debian-related ..."
 # [TEXT=title] [ENCODER=bag] [STAGE=encoder|all] [TRIALS="loss.temperature=0.03 ..."]; goes on where it was stopped.
 bench-search:
-	cargo build --release -p ngame-cli
+	$(BUILD) --bin ngame
 	python3 bench/search.py $(DATA) $(if $(TEXT),--text $(TEXT)) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(STAGE),--stage $(STAGE)) $(if $(TRIALS),--trials $(TRIALS))
 
 # The server against FastAPI with sentence-transformers and hnswlib, which it installs into bench/.venv, on the
 # vectors of a model with an encoder of the BERT family: make bench-serve MODEL=/path/to/a/model
 bench-serve:
-	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin http-load
+	$(BUILD) --bin ngame --bin http-load
 	python3 bench/serve.py $(MODEL)
 
 # The server at full load with reloads and wrong requests: make soak-serve MODEL=/path/to/a/model [SECONDS=600]
 SECONDS ?= 600
 soak-serve:
-	cargo build --release -p ngame-cli -p ngame-bench --bin ngame --bin http-load
+	$(BUILD) --bin ngame --bin http-load
 	python3 bench/serve.py $(MODEL) --soak $(SECONDS)
 
 encoders/all-MiniLM-L6-v2/model.safetensors:
