@@ -6,7 +6,10 @@ FUZZ_SECONDS ?= 300
 # Of the same packages for every benchmark: with others, their dependencies' features differ and all is compiled anew.
 BUILD = cargo build --release -p ngame-cli -p ngame-bench
 
-.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy bench-peers bench-paper bench-scale bench-search bench-predict bench-serve soak-serve fuzz
+# Further words for `ngame train`, where a benchmark trains: OPTIONS="--set encoder.trained_layers=2"
+OPTIONS_FLAG = $(if $(OPTIONS),--options $(OPTIONS))
+
+.PHONY: test lint doc fmt deny bench-data bench-encoder bench-clustering bench-index bench-sampling bench-classifier bench-accuracy bench-peers bench-subjects bench-paper bench-scale bench-search bench-predict bench-serve soak-serve fuzz
 
 # The encoder tests compare with sentence-transformers on real weights, which are fetched once; the page is
 # tried in a browser, which is installed where it is missing.
@@ -57,7 +60,7 @@ bench-index: encoders/all-MiniLM-L6-v2/model.safetensors
 # it was stopped)
 bench-sampling: encoders/all-MiniLM-L6-v2/model.safetensors
 	$(BUILD) --bin ngame --bin retrieval --bin hard-negatives
-	python3 bench/samplers.py $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(EPOCHS),--epochs $(EPOCHS))
+	python3 bench/samplers.py $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(EPOCHS),--epochs $(EPOCHS)) $(OPTIONS_FLAG)
 
 # Classifiers on frozen vectors against PyTorch, and over 1.3 million labels:
 # make bench-classifier DATA=/path/to/debian-related ENCODER=/path/to/a/trained/encoder
@@ -75,7 +78,7 @@ bench-predict: encoders/all-MiniLM-L6-v2/model.safetensors
 # [TEXT=title] [SEEDS=3] [ENCODER=folder]; goes on where it was stopped.
 bench-accuracy:
 	$(BUILD) --bin ngame
-	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ENCODER),--encoder $(ENCODER))
+	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ENCODER),--encoder $(ENCODER)) $(OPTIONS_FLAG)
 
 # The same beside every peer, ngame with both encoders (hours; goes on where it was stopped):
 # make bench-peers DATA="/path/to/debian-related ..." [TEXT=title|both]
@@ -83,11 +86,17 @@ bench-peers: encoders/all-MiniLM-L6-v2/model.safetensors
 	$(BUILD) --bin ngame
 	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) --seeds 1 --encoder bag encoders/all-MiniLM-L6-v2 --peers all
 
+# Subject headings for library records beside what was published: make bench-subjects DATA=/path/to/tibkat-gnd-dev
+# [ENCODER=folder]; goes on where it was stopped.
+bench-subjects:
+	$(BUILD) --bin ngame
+	python3 bench/subjects.py $(DATA) $(if $(ENCODER),--encoder $(ENCODER)) $(OPTIONS_FLAG)
+
 # The paper's experiments on your data, with their figures: make bench-paper DATA=/path/to/debian-related
 # [EXPERIMENTS="ablation deciles curriculum joint views negatives parts theory"] [ENCODER=folder]; goes on where it was stopped.
 bench-paper:
 	$(BUILD) --bin ngame --bin hard-negatives --bin classifiers
-	python3 bench/paper.py $(DATA) $(if $(EXPERIMENTS),--experiments $(EXPERIMENTS)) $(if $(ENCODER),--encoder $(ENCODER))
+	python3 bench/paper.py $(DATA) $(if $(EXPERIMENTS),--experiments $(EXPERIMENTS)) $(if $(ENCODER),--encoder $(ENCODER)) $(OPTIONS_FLAG)
 
 # What each stage costs as data grows, and what the paper's data sets would: half an hour; goes on where it was stopped.
 bench-scale:

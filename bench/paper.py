@@ -66,9 +66,10 @@ class Runs:
     def write(self, name, title, text, raw, drawn=None):
         print(f"{title}: {self.about}\n{text}\n")
         after = f"\n![{title}](figure.svg)\n" if drawn else ""
-        command = f"make bench-paper DATA={self.args.data.name} EXPERIMENTS={name} ENCODER={self.encoder} {' '.join(self.args.options)}"
+        command = f"make bench-paper DATA={self.args.data.name} EXPERIMENTS={name} ENCODER={self.encoder}"
+        command += f' OPTIONS="{" ".join(self.args.options)}"' if self.args.options else ""
         folder = record.write(f"paper-{name}-{self.args.data.name}-{self.encoder}", f"{title}: {self.about}",
-                              command.strip(), text, raw, after=after)
+                              command, text, raw, after=after)
         if drawn:
             (folder / "figure.svg").write_text(drawn)
 

@@ -59,7 +59,7 @@ def write(name, title, command, text, raw, peers=None, facts=(), after=""):
     `peers` are versions by name, `facts` further lines, `after` stands below the table.
     """
     commit = output("git", "rev-parse", "--short", "HEAD")
-    commit += " with changes" if output("git", "status", "--porcelain", "crates", "bench") else ""
+    commit += " with changes" if output("git", "status", "--porcelain", "crates", "bench", ":!bench/results") else ""
     today = datetime.date.today().isoformat()
     lines = [f"command: `{command}`", f"commit: {commit}",
              f"machine: {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; load when it ended: "

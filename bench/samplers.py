@@ -84,34 +84,33 @@ def main():
     runs = BENCH / "data" / "samplers"
     runs.mkdir(parents=True, exist_ok=True)
     encoder = Path(args.encoder).name
-    report, raw, figures = [], {}, {}
     for data in args.data:
         results = {sampler: measure(args, data, sampler, runs) for sampler in args.samplers}
-        raw[data.name] = results
+        raw = dict(results)
         rows = [("sampler", "epoch s", "mining s", "total / random", "loop", *METRICS)]
         base = results.get("random", next(iter(results.values())))["epoch_seconds"]
         for sampler, one in results.items():
             total = one["epoch_seconds"] + one["mining_seconds"]
             rows.append((sampler, f"{one['epoch_seconds']:.1f}", f"{one['mining_seconds']:.2f}", f"{total / base:.3f}",
                          f"{100 * one['loop_share']:.1f} %", *(f"{one['accuracy'][metric]:.2f}" for metric in METRICS)))
-        report.append(f"{data.name}, titles, {encoder}, {args.epochs} epochs\n" + table(rows))
+        report = [f"{data.name}, titles, {encoder}, {args.epochs} epochs\n" + table(rows)]
         if encoder != "bag":
             for start, path in (("at the start", args.encoder), ("trained", train(args, data, args.samplers[-1], runs) / "encoder")):
                 path_of = runs / f"hardness-{data.name}-{encoder}-{start.replace(' ', '-')}.json"
                 found = kept(path_of, lambda: call("hard-negatives", data, "--text", "title", "--encoder", path))
-                raw[data.name][f"hard negatives, encoder {start}"] = found
+                raw[f"hard negatives, encoder {start}"] = found
                 rows = [("batches of 256", "labels", "of the 100 hardest")]
                 rows += [(one, f"{values['labels_per_batch']:.0f}", f"{100 * values['share']:.2f} %")
                          for one, values in found.items()]
                 report.append(f"{data.name}, encoder {start}\n" + table(rows))
-        figures[data.name] = figure.lines(f"P@1 on held-out points, {data.name}, {encoder}", "minutes of training",
-                                          {sampler: one["curve"] for sampler, one in results.items()})
-        command = f"make bench-sampling DATA={data.name} EPOCHS={args.epochs} {' '.join(args.options)}".strip()
-        folder = record.write(f"samplers-{encoder}", f"Samplers, {encoder}", command, "\n\n".join(report), raw,
-                              after="\n" + "\n".join(f"![{name}]({name}.svg)" for name in figures) + "\n")
-        for name, drawn in figures.items():
-            (folder / f"{name}.svg").write_text(drawn)
-    print("\n\n".join(report))
+        drawn = figure.lines(f"P@1 on held-out points, {data.name}, {encoder}", "minutes of training",
+                             {sampler: one["curve"] for sampler, one in results.items()})
+        command = f"make bench-sampling DATA={data.name} ENCODER={encoder} EPOCHS={args.epochs}"
+        command += f' OPTIONS="{" ".join(args.options)}"' if args.options else ""
+        folder = record.write(f"samplers-{data.name}-{encoder}", f"Samplers on {data.name}, {encoder}", command,
+                              "\n\n".join(report), raw, after="\n![P@1 on held-out points over time](figure.svg)\n")
+        (folder / "figure.svg").write_text(drawn)
+        print("\n\n".join(report) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,117 @@
+"""Subject headings for library records, beside what was published for the same task.
+
+    make bench-subjects DATA=/path/to/tibkat-gnd-dev [ENCODER=bag]
+
+Trains a model on titles and contents, once, and scores its answers for the test records the way the systems of the
+LLMs4Subjects task were scored: F1@5, the mean over records of the harmonic mean of precision and recall of the first
+five, and nDCG, of the first hundred; English and German apart. The gold is all there is (tst_gold_all.json.gz), with
+headings that no training record has; records without a text count as answered wrongly. The table goes to standard
+output and to bench/results/.
+"""
+import argparse
+import csv
+import gzip
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import record
+from record import BENCH, RELEASE, kept, table
+
+NGAME = RELEASE / "ngame"
+TOP = 100
+LANGUAGES = {"en": "English", "de": "German"}
+# F1@5 and nDCG in English and German. Bonsai and X-Transformer had synthetic records and translations to learn from.
+PUBLISHED = {"Omikuji Bonsai": (0.340, 0.323, 0.599, 0.570), "X-Transformer": (0.312, 0.319, 0.552, 0.561),
+             "MLLM": (0.230, 0.249, 0.418, 0.444)}
+
+
+def trained(args, folder):
+    """The model's folder and what training took: now, or before."""
+    options = "".join(f"-{option.lstrip('-')}" for option in args.options).replace("/", "-")
+    model = folder / f"{args.data.name}-{args.text}-{Path(args.encoder).name}{options}"
+
+    def run():
+        begun = Path(f"{model}.run/plan.toml").exists()
+        asked = ["--resume"] if begun else ["--text", args.text, "--encoder", args.encoder, "--seed", 0, *args.options]
+        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        if not (model / "manifest.json").exists():
+            subprocess.run([str(word) for word in (NGAME, "train", args.data, "--out", model, *asked)], check=True, stdout=sys.stderr)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return {"cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+                "seconds": time.perf_counter() - start, "peak_mb": after.ru_maxrss / 1024}
+
+    return model, kept(model.with_suffix(".json"), run)
+
+
+def answers(model, data):
+    """The headings found for every test record, best first, by the record's name."""
+    written = model.with_suffix(".tsv")
+    if not written.exists():
+        words = [NGAME, "predict", model, data, "--part", "test", "--top", TOP, "--format", "tsv", "--out", written]
+        subprocess.run([str(word) for word in words], check=True)
+    with gzip.open(data / "tst.json.gz", "rt") as lines:
+        names = [json.loads(line)["uid"] for line in lines]
+    found = {name: [] for name in names}
+    with open(written, newline="") as rows:
+        for position, heading, *_ in csv.reader(rows, delimiter="\t", quoting=csv.QUOTE_NONE):
+            if position.isdigit():
+                found[names[int(position)]].append(heading)
+    return found
+
+
+def f1_at_5(ranking, gold):
+    hits = sum(heading in gold for heading in ranking[:5])
+    return 2 * hits / (min(5, len(ranking)) + len(gold)) if hits else 0.0
+
+
+def ndcg(ranking, gold):
+    gain = sum(1 / math.log2(rank + 2) for rank, heading in enumerate(ranking[:TOP]) if heading in gold)
+    return gain / sum(1 / math.log2(rank + 2) for rank in range(min(TOP, len(gold))))
+
+
+def scores(found, gold):
+    """F1@5 and nDCG of every language, and how many records they are of."""
+    reached = {}
+    for language in LANGUAGES:
+        some = {name: set(headings) for name, headings in gold.items() if f"/{language}/" in name and headings}
+        reached[language] = {
+            "records": len(some), "unanswered": sum(name not in found for name in some),
+            "f1_at_5": sum(f1_at_5(found.get(name, []), headings) for name, headings in some.items()) / len(some),
+            "ndcg": sum(ndcg(found.get(name, []), headings) for name, headings in some.items()) / len(some)}
+    return reached
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--text", default="both", choices=["title", "content", "both"])
+    parser.add_argument("--encoder", default="bag", help="bag, or a folder")
+    parser.add_argument("--options", nargs=argparse.REMAINDER, default=[], help="for ngame train")
+    args = parser.parse_args()
+    folder = BENCH / "data" / "subjects"
+    folder.mkdir(parents=True, exist_ok=True)
+    model, cost = trained(args, folder)
+    with gzip.open(args.data / "tst_gold_all.json.gz", "rt") as lines:
+        gold = {one["uid"]: one["gold"] for one in map(json.loads, lines)}
+    reached = scores(answers(model, args.data), gold)
+    encoder = Path(args.encoder).name
+    rows = [("", "F1@5 English", "German", "nDCG English", "German")]
+    rows += [(f"{name}, published", *(f"{value:.3f}" for value in values)) for name, values in PUBLISHED.items()]
+    rows.append((f"ngame, {encoder}, {args.text}", *(f"{reached[language][key]:.3f}" for key in ("f1_at_5", "ndcg") for language in LANGUAGES)))
+    counts = ", ".join(f"{reached[language]['records']:,} {name}" for language, name in LANGUAGES.items())
+    unanswered = sum(one["unanswered"] for one in reached.values())
+    text = (f"{args.data.name}: {counts} records, {unanswered} of them without a text and scored as wrong\n{table(rows)}\n\n"
+            f"training: {cost['seconds'] / 60:.0f} minutes, {cost['cpu_seconds']:,.0f} CPU seconds, {cost['peak_mb']:,.0f} MB at most")
+    print(text)
+    command = f"make bench-subjects DATA={args.data.name} ENCODER={encoder}"
+    command += f' OPTIONS="{" ".join(args.options)}"' if args.options else ""
+    record.write(f"subjects-{args.data.name}-{encoder}", "Subject headings", command, text, {"reached": reached, "cost": cost})
+
+
+if __name__ == "__main__":
+    main()
