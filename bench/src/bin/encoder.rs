@@ -444,6 +444,7 @@ fn query(ids: &[u32], tokens: usize, threads: usize, precision: &str, calls: usi
     let precision = match precision {
         "f32" => Precision::F32,
         "f16" => Precision::F16,
+        "bf16" => Precision::Bf16,
         other => bail!("no precision {other}"),
     };
     let encoder = TextEncoder::load(&minilm()).context("run scripts/get-minilm")?;

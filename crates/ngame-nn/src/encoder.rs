@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use crate::batch::Batch;
+use crate::kernels::Level;
 use crate::parameters::{Gradients, Layout, Parameters};
 
 /// A differentiable function from packed tokens to unit vectors.
@@ -77,7 +78,7 @@ pub trait Frozen: Send + Sync {
     );
 }
 
-/// How a frozen encoder stores its matrices. It computes in f32 either way.
+/// How a frozen encoder stores its matrices, and what it multiplies them with. Sums are in f32 in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
     /// Exact.
@@ -86,6 +87,20 @@ pub enum Precision {
     /// Half the memory to read, which is what limits short queries; vectors keep a cosine of 0.9999
     /// and better to the exact ones.
     F16,
+    /// As much, and rows are rounded to 16 bits as well, which some processors multiply twice as fast;
+    /// vectors keep a cosine of 0.999 and better.
+    Bf16,
+}
+
+impl Precision {
+    /// The one that answers soonest on this processor.
+    pub fn fastest() -> Self {
+        match Level::best() {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512Bf16 => Self::Bf16,
+            _ => Self::F16,
+        }
+    }
 }
 
 /// Whether a pass drops activations at random, and which ones: the seed decides, together with the

@@ -354,7 +354,8 @@ fn check_frozen(encoder: &dyn Encoder, weights: &Parameters) {
         &mut vec![0.0; encoder.scratch_len(texts, tokens)],
         &mut expected,
     );
-    for (precision, least) in [(Precision::F32, 0.999_999), (Precision::F16, 0.9999)] {
+    let least = [(Precision::F32, 0.999_999), (Precision::F16, 0.9999), (Precision::Bf16, 0.999)];
+    for (precision, least) in least {
         let frozen = encoder.freeze(weights, precision);
         let mut workspace = vec![f32::NAN; 7];
         for part in [0..texts, 0..0, 1..3, 0..1] {

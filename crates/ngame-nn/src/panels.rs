@@ -1,5 +1,6 @@
 //! Linear layers whose weights are packed once, for answering.
 
+use std::array::from_fn;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use half::f16;
 
 use crate::encoder::Precision;
 use crate::kernels::Level;
-use crate::kernels::panel::{self, GROUP, Group, Halves, Product, Singles};
+use crate::kernels::panel::{self, Group, Halves, Pairs, Product, Singles, pair, round_to_pairs};
+use crate::kernels::target::GROUP;
 
 use crate::memory;
 
@@ -27,7 +29,7 @@ pub(crate) struct PackedLinear {
     inputs: usize,
     outputs: usize,
     panels: Panels,
-    range: Range<usize>, // (panels, inputs, groups of the level), zero where there is no output
+    range: Range<usize>, // (panels, inputs or pairs of them, groups of the level), zero where there is no output
     bias: Vec<f32>,      // (panels × outputs of a panel), zero where there is no output
 }
 
@@ -36,6 +38,7 @@ pub(crate) struct PackedLinear {
 enum Panels {
     F32(Arc<Vec<Singles>>),
     F16(Arc<Vec<Halves>>),
+    Bf16(Arc<Vec<Pairs>>),
 }
 
 impl PackedLinear {
@@ -50,14 +53,20 @@ impl PackedLinear {
         let groups = panel::groups(level);
         let (panels, ranges) = match precision {
             Precision::F32 => {
-                let (packed, ranges) = pack(layers, groups, Singles);
+                let (packed, ranges) = pack(layers, groups, |[group]| Singles(group));
                 (Panels::F32(Arc::new(packed)), ranges)
             }
             Precision::F16 => {
                 let (min, max) = (f16::MIN.to_f32(), f16::MAX.to_f32());
                 let half = |value: f32| f16::from_f32(value.clamp(min, max)).to_bits();
-                let (packed, ranges) = pack(layers, groups, |group| Halves(group.map(half)));
+                let (packed, ranges) = pack(layers, groups, |[group]| Halves(group.map(half)));
                 (Panels::F16(Arc::new(packed)), ranges)
+            }
+            Precision::Bf16 => {
+                let pairs =
+                    |[low, high]: [[f32; GROUP]; 2]| Pairs(from_fn(|j| pair(low[j], high[j])));
+                let (packed, ranges) = pack(layers, groups, pairs);
+                (Panels::Bf16(Arc::new(packed)), ranges)
             }
         };
         let layer = |((weight, bias), range): (&(&[f32], &[f32]), Range<usize>)| {
@@ -70,57 +79,75 @@ impl PackedLinear {
         layers.iter().zip(ranges).map(layer).collect()
     }
 
+    /// The numbers that [`PackedLinear::forward`] wants room for, a row.
+    pub(crate) fn rounded_len(&self) -> usize {
+        match self.panels {
+            Panels::F32(_) | Panels::F16(_) => 0,
+            Panels::Bf16(_) => self.inputs.div_ceil(2),
+        }
+    }
+
     /// `x Wᵀ + b` and what the epilogue makes of it. `y` is only read for a residual. Nothing is
-    /// allocated.
+    /// allocated: rows that have to be rounded are rounded in `rounded`.
     pub(crate) fn forward(
         &self,
         x: &[f32], // (rows, inputs)
         rows: usize,
         epilogue: Epilogue,
+        rounded: &mut [u32], // (rows, rounded len)
+        y: &mut [f32],       // (rows, outputs)
+    ) {
+        match &self.panels {
+            Panels::F32(panels) => self.share(panels, x, rows, epilogue, y),
+            Panels::F16(panels) => self.share(panels, x, rows, epilogue, y),
+            Panels::Bf16(panels) => {
+                let rounded = &mut rounded[..rows * self.rounded_len()];
+                round_to_pairs(self.level, x, self.inputs, rounded);
+                self.share(panels, rounded, rows, epilogue, y);
+            }
+        }
+    }
+
+    /// The product on as many threads as it is worth.
+    fn share<G: Group + Sync>(
+        &self,
+        panels: &[G],
+        x: &[G::Input], // (rows, steps)
+        rows: usize,
+        epilogue: Epilogue,
         y: &mut [f32], // (rows, outputs)
     ) {
-        let n_tiles = rows.div_ceil(panel::rows(self.level));
-        let work = rows * self.inputs * self.outputs;
-        let few = (2..=FEW_TILES).contains(&n_tiles) && work >= WORTH_SHARING;
+        let Self { level, inputs, outputs, ref bias, .. } = *self;
+        let steps = x.len() / rows.max(1);
+        let n_tiles = rows.div_ceil(panel::rows(level));
+        let few = (2..=FEW_TILES).contains(&n_tiles) && rows * inputs * outputs >= WORTH_SHARING;
         if few && rayon::current_num_threads() > 1 {
             // Cut between two tiles, so that every sum is the one that it would be on one thread.
             let first = rows * (n_tiles / 2) / n_tiles;
-            let (x, others) = x.split_at(first * self.inputs);
-            let (y, their) = y.split_at_mut(first * self.outputs);
+            let (x, others) = x.split_at(first * steps);
+            let (y, their) = y.split_at_mut(first * outputs);
             rayon::join(
-                || self.forward(x, first, epilogue, y),
-                || self.forward(others, rows - first, epilogue, their),
+                || self.share(panels, x, first, epilogue, y),
+                || self.share(panels, others, rows - first, epilogue, their),
             );
             return;
         }
-        match &self.panels {
-            Panels::F32(panels) => self.product(panels, rows, epilogue).run(self.level, x, y),
-            Panels::F16(panels) => self.product(panels, rows, epilogue).run(self.level, x, y),
-        }
-    }
-
-    fn product<'a, G: Group>(
-        &'a self,
-        panels: &'a [G],
-        rows: usize,
-        epilogue: Epilogue,
-    ) -> Product<'a, G> {
-        let Self { inputs, outputs, ref bias, .. } = *self;
         let panels = &panels[self.range.clone()];
-        Product { panels, bias, inputs, outputs, rows, epilogue }
+        Product { panels, bias, steps, outputs, rows, epilogue }.run(level, x, y);
     }
 }
 
-/// The panels of several weights, one after the other, and where each lies.
-fn pack<G>(
+/// The panels of several weights, one after the other, and where each lies; a group has the weights of
+/// `N` inputs, zero where there is none.
+fn pack<G, const N: usize>(
     layers: &[(&[f32], &[f32])], // (outputs, inputs) and (outputs)
     groups: usize,
-    group: impl Fn([f32; GROUP]) -> G,
+    group: impl Fn([[f32; GROUP]; N]) -> G,
 ) -> (Vec<G>, Vec<Range<usize>>) {
     let sizes = layers.iter().map(|(weight, bias)| {
         let (outputs, inputs) = (bias.len(), weight.len() / bias.len().max(1));
         assert_eq!(weight.len(), outputs * inputs, "a row of weights for every output");
-        outputs.div_ceil(groups * GROUP) * inputs * groups
+        outputs.div_ceil(groups * GROUP) * inputs.div_ceil(N) * groups
     });
     let mut packed = memory::with_capacity(sizes.sum());
     let mut ranges = Vec::with_capacity(layers.len());
@@ -128,10 +155,14 @@ fn pack<G>(
         let start = packed.len();
         let inputs = weight.len() / bias.len().max(1);
         for rows in weight.chunks((inputs * groups * GROUP).max(1)) {
-            for k in 0..inputs {
+            let weight = |output: usize, k: usize| match rows.get(output * inputs + k) {
+                Some(&weight) if k < inputs => weight,
+                _ => 0.0,
+            };
+            for step in 0..inputs.div_ceil(N) {
                 for g in 0..groups {
-                    let weight = |j| rows.get((g * GROUP + j) * inputs + k).copied().unwrap_or(0.0);
-                    packed.push(group(std::array::from_fn(weight)));
+                    let of_input = |n| from_fn(|j| weight(g * GROUP + j, step * N + n));
+                    packed.push(group(from_fn(of_input)));
                 }
             }
         }
@@ -142,18 +173,26 @@ fn pack<G>(
 
 #[cfg(test)]
 mod tests {
+    use half::bf16;
     use proptest::prelude::*;
     use rand::rngs::ChaCha8Rng;
     use rand::{RngExt, SeedableRng};
 
     use super::*;
 
+    const PRECISIONS: [Precision; 3] = [Precision::F32, Precision::F16, Precision::Bf16];
+
+    fn forward(layer: &PackedLinear, x: &[f32], rows: usize, epilogue: Epilogue, y: &mut [f32]) {
+        let mut rounded = vec![u32::MAX; rows * layer.rounded_len()];
+        layer.forward(x, rows, epilogue, &mut rounded, y);
+    }
+
     fn one(level: Level, weight: &[f32], bias: &[f32], precision: Precision) -> PackedLinear {
         // It lies behind another one, which must not matter.
         PackedLinear::pack(level, &[(&[1.0; 6], &[0.5; 3]), (weight, bias)], precision).remove(1)
     }
 
-    /// The product in f64, with the weight as it is stored.
+    /// The product in f64, with the weight as it is stored and rows as they are rounded.
     fn expected(
         weight: &[f32], // (outputs, inputs)
         bias: &[f32],
@@ -170,11 +209,14 @@ mod tests {
             for o in 0..outputs {
                 let mut sum = f64::from(bias[o]);
                 for k in 0..inputs {
-                    let weight = match precision {
-                        Precision::F32 => f64::from(weight[o * inputs + k]),
-                        Precision::F16 => f16::from_f32(weight[o * inputs + k]).to_f64(),
+                    let (weight, x) = (weight[o * inputs + k], x[r * inputs + k]);
+                    sum += match precision {
+                        Precision::F32 => f64::from(weight) * f64::from(x),
+                        Precision::F16 => f16::from_f32(weight).to_f64() * f64::from(x),
+                        Precision::Bf16 => {
+                            bf16::from_f32(weight).to_f64() * bf16::from_f32(x).to_f64()
+                        }
                     };
-                    sum += weight * f64::from(x[r * inputs + k]);
                 }
                 expected.push(match epilogue {
                     Epilogue::Bias => sum,
@@ -207,11 +249,11 @@ mod tests {
         let (weight, bias) = (random(outputs * inputs), random(outputs));
         let (x, residual) = (random(rows * inputs), random(rows * outputs));
         for &level in Level::available() {
-            for precision in [Precision::F32, Precision::F16] {
+            for precision in PRECISIONS {
                 let layer = one(level, &weight, &bias, precision);
                 for epilogue in [Epilogue::Bias, Epilogue::BiasGelu, Epilogue::BiasAdd] {
                     let mut y = residual.clone();
-                    layer.forward(&x, rows, epilogue, &mut y);
+                    forward(&layer, &x, rows, epilogue, &mut y);
                     let expected =
                         expected(&weight, &bias, precision, &x, rows, epilogue, &residual);
                     let allowed = 1e-6 * (inputs as f64).sqrt().max(1.0);
@@ -266,12 +308,14 @@ mod tests {
         let pool = |n| rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
         let (alone, three) = (pool(1), pool(3));
         for &level in Level::available() {
-            let layer = one(level, &weight, &bias, Precision::F16);
-            for rows in [1, 7, 10, 13, 32, 50] {
+            for (rows, precision) in
+                [1, 7, 10, 13, 32, 50].into_iter().flat_map(|rows| PRECISIONS.map(|p| (rows, p)))
+            {
+                let layer = one(level, &weight, &bias, precision);
                 let (x, residual) = (random(rows * inputs), random(rows * outputs));
                 let run = |pool: &rayon::ThreadPool| {
                     let mut y = residual.clone();
-                    pool.install(|| layer.forward(&x, rows, Epilogue::BiasAdd, &mut y));
+                    pool.install(|| forward(&layer, &x, rows, Epilogue::BiasAdd, &mut y));
                     y
                 };
                 assert_eq!(run(&alone), run(&three), "{level:?} {rows}");
@@ -284,7 +328,7 @@ mod tests {
         for &level in Level::available() {
             let layer = one(level, &[], &[1.0, 2.0, 3.0], Precision::F32);
             let mut y = [9.0; 6];
-            layer.forward(&[], 2, Epilogue::Bias, &mut y);
+            forward(&layer, &[], 2, Epilogue::Bias, &mut y);
             assert_eq!(y, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
         }
     }
@@ -296,7 +340,7 @@ mod tests {
         for &level in Level::available() {
             let layer = one(level, &[1.0], &[0.0], Precision::F32);
             let mut y = vec![0.0; x.len()];
-            layer.forward(&x, x.len(), Epilogue::BiasGelu, &mut y);
+            forward(&layer, &x, x.len(), Epilogue::BiasGelu, &mut y);
             for (&x, &y) in x.iter().zip(&y) {
                 let exact = f64::from(x) * normal_cdf(f64::from(x));
                 let error = (f64::from(y) - exact).abs();
@@ -304,7 +348,7 @@ mod tests {
             }
             let far = [-1e20, -1e9, -40.0, -12.0, 12.0, 40.0, 1e9, 1e20];
             let mut y = [0.0; 8];
-            layer.forward(&far, 8, Epilogue::BiasGelu, &mut y);
+            forward(&layer, &far, 8, Epilogue::BiasGelu, &mut y);
             for (x, y) in far.into_iter().zip(y) {
                 let expected = x.max(0.0);
                 assert!((y - expected).abs() <= 1e-7, "{level:?} {x}: {y}");
@@ -321,7 +365,7 @@ mod tests {
         for &level in Level::available() {
             let layer = one(level, &weight, &bias, Precision::F16);
             let mut y = vec![9.0; weight.len()];
-            layer.forward(&[1.0], 1, Epilogue::Bias, &mut y);
+            forward(&layer, &[1.0], 1, Epilogue::Bias, &mut y);
             assert_eq!(y, weight, "{level:?}");
         }
     }
@@ -331,7 +375,7 @@ mod tests {
         for &level in Level::available() {
             let layer = one(level, &[1e9, -1e9], &[0.0; 2], Precision::F16);
             let mut y = [0.0; 2];
-            layer.forward(&[1.0], 1, Epilogue::Bias, &mut y);
+            forward(&layer, &[1.0], 1, Epilogue::Bias, &mut y);
             assert_eq!(y, [65504.0, -65504.0]);
         }
     }

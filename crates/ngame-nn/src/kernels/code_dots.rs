@@ -21,7 +21,7 @@ pub(crate) fn code_dots(
         // SAFETY: a level is only made by `Level::available`, which asked the processor; AVX-512 comes
         // with AVX2. A scan waits for memory, so wider registers would not help it.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 | Level::Avx512 => unsafe { avx2(codes, query, out) },
+        Level::Avx2 | Level::Avx512 | Level::Avx512Bf16 => unsafe { avx2(codes, query, out) },
     }
 }
 

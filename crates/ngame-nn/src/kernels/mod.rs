@@ -12,6 +12,7 @@ pub(crate) mod math;
 pub(crate) mod panel;
 pub(crate) mod row_dots;
 pub(crate) mod small_product;
+pub(crate) mod target;
 
 /// An instruction set that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +25,9 @@ pub(crate) enum Level {
     /// 512-bit vectors.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// These, and products of bf16.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Bf16,
 }
 
 impl Level {
@@ -45,11 +49,9 @@ impl Level {
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl");
-            match (avx512, avx2) {
-                (true, _) => &[Self::Plain, Self::Avx2, Self::Avx512],
-                (false, true) => &[Self::Plain, Self::Avx2],
-                (false, false) => &[Self::Plain],
-            }
+            let bf16 = avx512 && is_x86_feature_detected!("avx512bf16");
+            let levels = &[Self::Plain, Self::Avx2, Self::Avx512, Self::Avx512Bf16];
+            &levels[..1 + usize::from(avx2) + usize::from(avx512) + usize::from(bf16)]
         }
         #[cfg(not(target_arch = "x86_64"))]
         &[Self::Plain]
@@ -117,7 +119,9 @@ macro_rules! kernel {
                 $crate::kernels::Level::Avx2 => unsafe { avx2($($arg),*) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                $crate::kernels::Level::Avx512 => unsafe { avx512($($arg),*) },
+                $crate::kernels::Level::Avx512 | $crate::kernels::Level::Avx512Bf16 => unsafe {
+                    avx512($($arg),*)
+                },
             }
         }
     };

@@ -5,19 +5,20 @@
 //! one after the other, so that a product reads it from front to back. A tile is a few rows by one
 //! panel; its sums stay in registers while the inputs go by.
 //!
-//! The tile is written once, like the other kernels, but over [`Target`], which spells out vectors
-//! where a level has them: left to itself, the compiler finds them in one version of the loop and
-//! misses them in the next.
+//! Weights in bf16 are of two inputs at once, and so are the rows that they are multiplied with: there are
+//! instructions that multiply and add two such pairs as fast as others do one number.
+//!
+//! The tile is written once, like the other kernels, but over [`Target`], which spells out vectors.
 
 use std::ops::Range;
 
 use super::math::gelu;
-use super::{Arithmetic, Level, PlainArithmetic};
+#[cfg(target_arch = "x86_64")]
+use super::target::{Avx2, Avx512, Avx512Bf16};
+use super::target::{GROUP, Plain, Target};
+use super::{Level, kernel};
 
-/// The outputs that lie side by side in memory.
-pub(crate) const GROUP: usize = 16;
-
-/// The inputs that pass by before a tile gives up its registers, at most. All tiles of a row block
+/// The steps that pass by before a tile gives up its registers, at most. All tiles of a row block
 /// then read the same slab of a panel from the nearest cache, of which it takes a half: with slabs twice as
 /// long, embedding took 10 % longer.
 const SLAB: usize = 256;
@@ -43,6 +44,8 @@ pub(crate) fn groups(level: Level) -> usize {
         Level::Avx2 => Avx2::GROUPS,
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => Avx512::GROUPS,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512Bf16 => Avx512Bf16::GROUPS,
     }
 }
 
@@ -54,6 +57,8 @@ pub(crate) fn rows(level: Level) -> usize {
         Level::Avx2 => Avx2::ROWS,
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => Avx512::ROWS,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512Bf16 => Avx512Bf16::ROWS,
     }
 }
 
@@ -68,12 +73,19 @@ pub(crate) enum Epilogue {
     BiasAdd,
 }
 
-/// The weights of one input for a group of outputs.
+/// The weights of one step of the inputs for a group of outputs.
 pub(crate) trait Group: Copy {
-    /// Whether reading takes a conversion.
+    /// What a step of a row is: an input, or two as one.
+    type Input: Copy + Send + Sync;
+    /// The same weights, where reading them takes no conversion.
+    type Widened: Group<Input = Self::Input>;
+    /// Whether it does.
     const NARROW: bool;
+    const ZERO: Self;
 
     fn read<T: Target>(&self) -> T::Wide;
+    fn widen<T: Target>(&self) -> Self::Widened;
+    fn mul_add<T: Target>(input: Self::Input, weights: T::Wide, sums: T::Wide) -> T::Wide;
 }
 
 /// A group in f32: one line of cache.
@@ -82,11 +94,24 @@ pub(crate) trait Group: Copy {
 pub(crate) struct Singles(pub(crate) [f32; GROUP]);
 
 impl Group for Singles {
+    type Input = f32;
+    type Widened = Self;
     const NARROW: bool = false;
+    const ZERO: Self = Self([0.0; GROUP]);
 
     #[inline(always)]
     fn read<T: Target>(&self) -> T::Wide {
         T::load(&self.0)
+    }
+
+    #[inline(always)]
+    fn widen<T: Target>(&self) -> Self {
+        *self
+    }
+
+    #[inline(always)]
+    fn mul_add<T: Target>(input: f32, weights: T::Wide, sums: T::Wide) -> T::Wide {
+        T::mul_add(input, weights, sums)
     }
 }
 
@@ -96,214 +121,83 @@ impl Group for Singles {
 pub(crate) struct Halves(pub(crate) [u16; GROUP]);
 
 impl Group for Halves {
+    type Input = f32;
+    type Widened = Singles;
     const NARROW: bool = true;
+    const ZERO: Self = Self([0; GROUP]);
 
     #[inline(always)]
     fn read<T: Target>(&self) -> T::Wide {
         T::widen(&self.0)
     }
-}
-
-/// A level, as far as tiles depend on it.
-pub(crate) trait Target {
-    type Arithmetic: Arithmetic;
-    /// A group in registers.
-    type Wide: Copy;
-    /// The rows of a tile, at most [`MAX_ROWS`].
-    const ROWS: usize;
-    /// The groups of a tile: 1 or 2.
-    const GROUPS: usize;
-    /// Whether [`Target::widen`] costs so much that many tiles should not each do it.
-    const SLOW_WIDEN: bool;
-
-    fn load(values: &[f32; GROUP]) -> Self::Wide;
-    /// The values of the bits of finite f16.
-    fn widen(halves: &[u16; GROUP]) -> Self::Wide;
-    /// `a * b + c`.
-    fn mul_add(a: f32, b: Self::Wide, c: Self::Wide) -> Self::Wide;
-    /// The same, lane by lane.
-    fn mul_add_wide(a: Self::Wide, b: Self::Wide, c: Self::Wide) -> Self::Wide;
-    /// Asks for the line of cache that a value lies in, where there is an instruction for it.
-    #[inline(always)]
-    fn prefetch<V>(_: &V) {}
-    fn store(wide: Self::Wide) -> [f32; GROUP];
-}
-
-/// [`Level::Plain`].
-pub(crate) struct Plain;
-
-impl Target for Plain {
-    type Arithmetic = PlainArithmetic;
-    type Wide = [f32; GROUP];
-    // With four lanes a register, the 16 registers of SSE hold the sums of two rows, the 32 of other
-    // processors those of six.
-    const ROWS: usize = if cfg!(target_arch = "x86_64") { 2 } else { 6 };
-    const GROUPS: usize = 1;
-    const SLOW_WIDEN: bool = true;
 
     #[inline(always)]
-    fn load(values: &[f32; GROUP]) -> Self::Wide {
-        *values
+    fn widen<T: Target>(&self) -> Singles {
+        Singles(T::store(self.read::<T>()))
     }
 
     #[inline(always)]
-    fn widen(halves: &[u16; GROUP]) -> Self::Wide {
-        // Exponent and fraction, moved to their places in an f32, mean a value that is smaller by
-        // the difference of the biases, 2^112. That holds for subnormal values too.
-        let scale = f32::from_bits((127 + 112) << 23);
-        let mut wide = [0.0; GROUP];
-        for (wide, &half) in wide.iter_mut().zip(halves) {
-            let half = u32::from(half);
-            let magnitude = f32::from_bits((half & 0x7fff) << 13) * scale;
-            *wide = f32::from_bits(magnitude.to_bits() | (half & 0x8000) << 16);
-        }
-        wide
-    }
-
-    #[inline(always)]
-    fn mul_add(a: f32, b: Self::Wide, mut c: Self::Wide) -> Self::Wide {
-        for (c, b) in c.iter_mut().zip(b) {
-            *c = PlainArithmetic::mul_add(a, b, *c);
-        }
-        c
-    }
-
-    #[inline(always)]
-    fn mul_add_wide(a: Self::Wide, b: Self::Wide, mut c: Self::Wide) -> Self::Wide {
-        for (c, (a, b)) in c.iter_mut().zip(a.into_iter().zip(b)) {
-            *c = PlainArithmetic::mul_add(a, b, *c);
-        }
-        c
-    }
-
-    #[inline(always)]
-    fn store(wide: Self::Wide) -> [f32; GROUP] {
-        wide
+    fn mul_add<T: Target>(input: f32, weights: T::Wide, sums: T::Wide) -> T::Wide {
+        T::mul_add(input, weights, sums)
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) use x86::{Avx2, Avx512};
+/// A group in bf16 of two inputs, the first in the lower bits: one line of cache.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Pairs(pub(crate) [u32; GROUP]);
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::*;
-
-    use super::{GROUP, Target};
-    use crate::kernels::Fused;
+impl Group for Pairs {
+    type Input = u32;
+    type Widened = Self;
+    const NARROW: bool = false;
+    const ZERO: Self = Self([0; GROUP]);
 
     #[inline(always)]
-    fn prefetch<V>(value: &V) {
-        // SAFETY: every x86-64 processor has the instruction, and it changes nothing but the cache.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) }
+    fn read<T: Target>(&self) -> T::Wide {
+        T::load(bytemuck::cast_ref(&self.0))
     }
 
-    /// [`Level::Avx2`](super::Level::Avx2). Only code compiled for that level may use it.
-    pub(crate) struct Avx2;
-
-    impl Target for Avx2 {
-        type Arithmetic = Fused;
-        type Wide = [__m256; 2];
-        const ROWS: usize = 6; // 12 registers of sums, 2 of weights and 1 of x, of 16.
-        const GROUPS: usize = 1;
-        const SLOW_WIDEN: bool = false;
-
-        #[inline(always)]
-        fn load(values: &[f32; GROUP]) -> Self::Wide {
-            let from = values.as_ptr();
-            // SAFETY: the target has AVX2 (see there), and 2 times 8 values are there to read.
-            unsafe { [_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))] }
-        }
-
-        #[inline(always)]
-        fn widen(halves: &[u16; GROUP]) -> Self::Wide {
-            let from = halves.as_ptr().cast::<__m128i>();
-            // SAFETY: the target has F16C, and 2 times 8 values are there to read.
-            unsafe {
-                let [low, high] = [_mm_loadu_si128(from), _mm_loadu_si128(from.add(1))];
-                [_mm256_cvtph_ps(low), _mm256_cvtph_ps(high)]
-            }
-        }
-
-        #[inline(always)]
-        fn mul_add(a: f32, b: Self::Wide, c: Self::Wide) -> Self::Wide {
-            // SAFETY: the target has FMA.
-            unsafe {
-                let a = _mm256_set1_ps(a);
-                [_mm256_fmadd_ps(a, b[0], c[0]), _mm256_fmadd_ps(a, b[1], c[1])]
-            }
-        }
-
-        #[inline(always)]
-        fn mul_add_wide(a: Self::Wide, b: Self::Wide, c: Self::Wide) -> Self::Wide {
-            // SAFETY: the target has FMA.
-            unsafe { [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])] }
-        }
-
-        #[inline(always)]
-        fn prefetch<V>(value: &V) {
-            prefetch(value);
-        }
-
-        #[inline(always)]
-        fn store(wide: Self::Wide) -> [f32; GROUP] {
-            let mut values = [0.0; GROUP];
-            let to = values.as_mut_ptr();
-            // SAFETY: the target has AVX2, and there is room for 2 times 8 values.
-            unsafe {
-                _mm256_storeu_ps(to, wide[0]);
-                _mm256_storeu_ps(to.add(8), wide[1]);
-            }
-            values
-        }
+    #[inline(always)]
+    fn widen<T: Target>(&self) -> Self {
+        *self
     }
 
-    /// [`Level::Avx512`](super::Level::Avx512). Only code compiled for that level may use it.
-    pub(crate) struct Avx512;
+    #[inline(always)]
+    fn mul_add<T: Target>(input: u32, weights: T::Wide, sums: T::Wide) -> T::Wide {
+        T::mul_add_pairs(input, weights, sums)
+    }
+}
 
-    impl Target for Avx512 {
-        type Arithmetic = Fused;
-        type Wide = __m512;
-        const ROWS: usize = 6;
-        // A group is one register, and it takes sums in eight or more to keep both multipliers busy.
-        const GROUPS: usize = 2;
-        const SLOW_WIDEN: bool = false;
+/// Two numbers as bf16, the first in the lower bits, each the nearest there is. They are finite.
+#[inline(always)]
+pub(crate) fn pair(low: f32, high: f32) -> u32 {
+    round(low) >> 16 | round(high) & 0xffff_0000
+}
 
-        #[inline(always)]
-        fn load(values: &[f32; GROUP]) -> Self::Wide {
-            // SAFETY: the target has AVX-512, and 16 values are there to read.
-            unsafe { _mm512_loadu_ps(values.as_ptr()) }
-        }
+/// The bits of a number whose upper half is the nearest bf16, the even one of two.
+#[inline(always)]
+fn round(value: f32) -> u32 {
+    let bits = value.to_bits();
+    bits.wrapping_add(0x7fff + (bits >> 16 & 1))
+}
 
-        #[inline(always)]
-        fn widen(halves: &[u16; GROUP]) -> Self::Wide {
-            // SAFETY: the target has AVX-512, and 16 values are there to read.
-            unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(halves.as_ptr().cast())) }
-        }
-
-        #[inline(always)]
-        fn mul_add(a: f32, b: Self::Wide, c: Self::Wide) -> Self::Wide {
-            // SAFETY: the target has AVX-512.
-            unsafe { _mm512_fmadd_ps(_mm512_set1_ps(a), b, c) }
-        }
-
-        #[inline(always)]
-        fn mul_add_wide(a: Self::Wide, b: Self::Wide, c: Self::Wide) -> Self::Wide {
-            // SAFETY: the target has AVX-512.
-            unsafe { _mm512_fmadd_ps(a, b, c) }
-        }
-
-        #[inline(always)]
-        fn prefetch<V>(value: &V) {
-            prefetch(value);
-        }
-
-        #[inline(always)]
-        fn store(wide: Self::Wide) -> [f32; GROUP] {
-            let mut values = [0.0; GROUP];
-            // SAFETY: the target has AVX-512, and there is room for 16 values.
-            unsafe { _mm512_storeu_ps(values.as_mut_ptr(), wide) };
-            values
+kernel! {
+    /// Rows of inputs as pairs; an odd last one has a zero beside it.
+    pub(crate) fn round_to_pairs<A>(
+        x: &[f32], // (rows, inputs)
+        inputs: usize,
+        pairs: &mut [u32], // (rows, pairs of inputs)
+    ) {
+        let rows = x.chunks_exact(inputs.max(1));
+        for (row, pairs) in rows.zip(pairs.chunks_exact_mut(inputs.div_ceil(2).max(1))) {
+            let (both, last) = row.as_chunks();
+            for (to, &[low, high]) in pairs.iter_mut().zip(both) {
+                *to = pair(low, high);
+            }
+            if let (Some(to), &[last]) = (pairs.last_mut(), last) {
+                *to = pair(last, 0.0);
+            }
         }
     }
 }
@@ -311,11 +205,12 @@ mod x86 {
 /// A product with a weight in panels.
 #[derive(Clone, Copy)]
 pub(crate) struct Product<'a, G> {
-    /// (panels, inputs, groups of the level)
+    /// (panels, steps, groups of the level)
     pub(crate) panels: &'a [G],
     /// (panels × groups × 16), zero where there is no output
     pub(crate) bias: &'a [f32],
-    pub(crate) inputs: usize,
+    /// The inputs, or pairs of them.
+    pub(crate) steps: usize,
     pub(crate) outputs: usize,
     pub(crate) rows: usize,
     pub(crate) epilogue: Epilogue,
@@ -326,19 +221,25 @@ impl<G: Group> Product<'_, G> {
     pub(crate) fn run(
         self,
         level: Level,
-        x: &[f32],     // (rows, inputs)
-        y: &mut [f32], // (rows, outputs)
+        x: &[G::Input], // (rows, steps)
+        y: &mut [f32],  // (rows, outputs)
     ) {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma,f16c")]
-        fn avx2<G: Group>(product: Product<'_, G>, x: &[f32], y: &mut [f32]) {
+        fn avx2<G: Group>(product: Product<'_, G>, x: &[G::Input], y: &mut [f32]) {
             product.run_at::<Avx2, { Avx2::GROUPS }>(x, y);
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-        fn avx512<G: Group>(product: Product<'_, G>, x: &[f32], y: &mut [f32]) {
+        fn avx512<G: Group>(product: Product<'_, G>, x: &[G::Input], y: &mut [f32]) {
             product.run_at::<Avx512, { Avx512::GROUPS }>(x, y);
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+        fn avx512_bf16<G: Group>(product: Product<'_, G>, x: &[G::Input], y: &mut [f32]) {
+            product.run_at::<Avx512Bf16, { Avx512Bf16::GROUPS }>(x, y);
         }
 
         match level {
@@ -349,6 +250,9 @@ impl<G: Group> Product<'_, G> {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => unsafe { avx512(self, x, y) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512Bf16 => unsafe { avx512_bf16(self, x, y) },
         }
     }
 
@@ -356,12 +260,12 @@ impl<G: Group> Product<'_, G> {
     // instructions.
 
     #[inline(always)]
-    fn run_at<T: Target, const P: usize>(self, x: &[f32], y: &mut [f32]) {
-        assert_eq!(x.len(), self.rows * self.inputs);
+    fn run_at<T: Target, const P: usize>(self, x: &[G::Input], y: &mut [f32]) {
+        assert_eq!(x.len(), self.rows * self.steps);
         assert_eq!(y.len(), self.rows * self.outputs);
         let many = if T::SLOW_WIDEN { T::ROWS } else { MANY_ROWS };
         if G::NARROW && self.rows > many {
-            let mut widened = [[Singles([0.0; GROUP]); P]; SLAB];
+            let mut widened = [[G::Widened::ZERO; P]; SLAB];
             self.blocks::<T, P>(x, y, Some(&mut widened));
         } else {
             self.blocks::<T, P>(x, y, None);
@@ -372,25 +276,25 @@ impl<G: Group> Product<'_, G> {
     #[inline(always)]
     fn blocks<T: Target, const P: usize>(
         &self,
-        x: &[f32],     // (rows, inputs)
-        y: &mut [f32], // (rows, outputs)
-        mut widened: Option<&mut [[Singles; P]; SLAB]>,
+        x: &[G::Input], // (rows, steps)
+        y: &mut [f32],  // (rows, outputs)
+        mut widened: Option<&mut [[G::Widened; P]; SLAB]>,
     ) {
         let (panels, _) = self.panels.as_chunks::<P>();
         let n_panels = self.outputs.div_ceil(P * GROUP);
-        let n_slabs = self.inputs.div_ceil(SLAB).max(1); // Without inputs there still is a bias.
+        let n_slabs = self.steps.div_ceil(SLAB).max(1); // Without inputs there still is a bias.
         let n_tiles = self.rows.div_ceil(T::ROWS);
-        let tiles_a_block = (BLOCK / (T::ROWS * self.inputs.max(1))).max(1);
+        let tiles_a_block = (BLOCK / (T::ROWS * self.steps.max(1))).max(1);
         let n_blocks = n_tiles.div_ceil(tiles_a_block);
         for block in 0..n_blocks {
             let tiles = part(n_tiles, n_blocks, block);
             for panel in 0..n_panels {
-                let panel_weights = &panels[panel * self.inputs..][..self.inputs];
+                let panel_weights = &panels[panel * self.steps..][..self.steps];
                 for slab in 0..n_slabs {
-                    let inputs = part(self.inputs, n_slabs, slab);
-                    let weights = &panel_weights[inputs.clone()];
+                    let steps = part(self.steps, n_slabs, slab);
+                    let weights = &panel_weights[steps.clone()];
                     let place = Place {
-                        inputs,
+                        steps,
                         column: panel * P * GROUP,
                         is_first: slab == 0,
                         is_last: slab + 1 == n_slabs,
@@ -401,7 +305,7 @@ impl<G: Group> Product<'_, G> {
                         let widened = &mut widened[..weights.len()];
                         for (to, from) in widened.iter_mut().zip(weights) {
                             for (to, from) in to.iter_mut().zip(from) {
-                                *to = Singles(T::store(from.read::<T>()));
+                                *to = from.widen::<T>();
                             }
                         }
                         self.tiles::<T, _, P>(n_tiles, tiles.clone(), &place, widened, x, y);
@@ -415,13 +319,13 @@ impl<G: Group> Product<'_, G> {
 
     /// All tiles of a row block with one slab.
     #[inline(always)]
-    fn tiles<T: Target, W: Group, const P: usize>(
+    fn tiles<T: Target, W: Group<Input = G::Input>, const P: usize>(
         &self,
         n_tiles: usize,
         tiles: Range<usize>,
         place: &Place,
-        weights: &[[W; P]], // (inputs of the slab, groups)
-        x: &[f32],          // (rows, inputs)
+        weights: &[[W; P]], // (steps of the slab, groups)
+        x: &[W::Input],     // (rows, steps)
         y: &mut [f32],      // (rows, outputs)
     ) {
         // With few rows, fetching the weights takes as long as multiplying, and processors do not
@@ -432,7 +336,7 @@ impl<G: Group> Product<'_, G> {
             // Rows are dealt out evenly, 10 as 5 + 5 and not 6 + 4: a tile of few rows has too few
             // sums to keep the multipliers busy.
             let rows = part(self.rows, n_tiles, tile);
-            let x = &x[rows.start * self.inputs..rows.end * self.inputs];
+            let x = &x[rows.start * self.steps..rows.end * self.steps];
             let y = &mut y[rows.start * self.outputs..rows.end * self.outputs];
             let ahead = if i < fetching {
                 Ahead { from: place.next.wrapping_add(i * step * weights.len()), step }
@@ -454,12 +358,12 @@ impl<G: Group> Product<'_, G> {
 
     /// One tile, from x to y.
     #[inline(always)]
-    fn tile<T: Target, W: Group, const M: usize, const P: usize>(
+    fn tile<T: Target, W: Group<Input = G::Input>, const M: usize, const P: usize>(
         &self,
         place: &Place,
         ahead: Ahead,
-        weights: &[[W; P]], // (inputs of the slab, groups)
-        x: &[f32],          // (M, inputs)
+        weights: &[[W; P]], // (steps of the slab, groups)
+        x: &[W::Input],     // (M, steps)
         y: &mut [f32],      // (M, outputs)
     ) {
         let mut start = [[0.0; GROUP]; P];
@@ -467,7 +371,7 @@ impl<G: Group> Product<'_, G> {
             start.as_flattened_mut().copy_from_slice(&self.bias[place.column..][..P * GROUP]);
         }
         let mut sums =
-            multiply::<T, W, M, P>(&start, weights, &x[place.inputs.start..], self.inputs, ahead);
+            multiply::<T, W, M, P>(&start, weights, &x[place.steps.start..], self.steps, ahead);
 
         let columns = place.column..self.outputs.min(place.column + P * GROUP);
         if !place.is_first || self.epilogue == Epilogue::BiasAdd {
@@ -496,7 +400,7 @@ impl<G: Group> Product<'_, G> {
 
 /// A slab of a panel, and where its products belong.
 struct Place {
-    inputs: Range<usize>,
+    steps: Range<usize>,
     /// The first output.
     column: usize,
     /// Whether no inputs were multiplied before.
@@ -508,19 +412,19 @@ struct Place {
     next_len: usize,
 }
 
-/// What to bring near while a tile is at work: one more step with every input.
+/// What to bring near while a tile is at work: `step` more bytes with every step.
 #[derive(Clone, Copy)]
 struct Ahead {
     from: *const u8,
     step: usize,
 }
 
-/// The sums of a tile over the inputs of a slab.
+/// The sums of a tile over the steps of a slab.
 #[inline(always)]
 fn multiply<T: Target, W: Group, const M: usize, const P: usize>(
     start: &[[f32; GROUP]; P],
-    weights: &[[W; P]], // (inputs of the slab, groups)
-    x: &[f32],          // (M, stride), of which the first inputs count
+    weights: &[[W; P]], // (steps of the slab, groups)
+    x: &[W::Input],     // (M, stride), of which the first steps count
     stride: usize,
     ahead: Ahead,
 ) -> [[[f32; GROUP]; P]; M] {
@@ -544,7 +448,7 @@ fn multiply<T: Target, W: Group, const M: usize, const P: usize>(
             // checks the loop ran at less than half its speed.
             let value = unsafe { *row.get_unchecked(k) };
             for (sum, wide) in sums.iter_mut().zip(wide) {
-                *sum = T::mul_add(value, wide, *sum);
+                *sum = W::mul_add::<T>(value, wide, *sum);
             }
         }
     }
@@ -608,7 +512,8 @@ mod tests {
                     let run = |groups: usize| {
                         let panels = pack(inputs, outputs, groups);
                         let (panels, bias) = (&panels[..], &bias[..]);
-                        let product = Product { panels, bias, inputs, outputs, rows, epilogue };
+                        let product =
+                            Product { panels, bias, steps: inputs, outputs, rows, epilogue };
                         let mut y = vec![0.5; rows * outputs];
                         match groups {
                             1 => product.run_at::<Plain, 1>(&x, &mut y),

@@ -8,8 +8,8 @@ use half::f16;
 
 use super::Level;
 #[cfg(target_arch = "x86_64")]
-use super::panel::{Avx2, Avx512};
-use super::panel::{GROUP, Plain, Target};
+use super::target::{Avx2, Avx512};
+use super::target::{GROUP, Plain, Target};
 
 /// The bytes of a row that are asked for in advance; where it goes on, the processor sees by itself.
 const FETCHED: usize = 512;
@@ -65,7 +65,7 @@ pub(crate) fn row_dots<S: Stored>(
         Level::Avx2 => unsafe { avx2(numbers, ids, direction, out) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512(numbers, ids, direction, out) },
+        Level::Avx512 | Level::Avx512Bf16 => unsafe { avx512(numbers, ids, direction, out) },
     }
 }
 

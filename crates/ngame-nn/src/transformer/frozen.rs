@@ -19,6 +19,8 @@ pub(super) struct FrozenTransformer {
     /// None where the transformer has states in its place.
     embedding: Option<FrozenEmbedding>,
     layers: Vec<FrozenLayer>,
+    /// The numbers that rows are rounded to on their way into a product, for a token, at most.
+    rounded: usize,
 }
 
 struct FrozenEmbedding {
@@ -74,7 +76,9 @@ impl FrozenTransformer {
                 [&place.qkv, &place.attention_output, &place.expand, &place.contract].map(linear)
             })
             .collect();
-        let mut packed = PackedLinear::pack(transformer.level, &linears, precision).into_iter();
+        let packed = PackedLinear::pack(transformer.level, &linears, precision);
+        let rounded = packed.iter().map(PackedLinear::rounded_len).max().unwrap_or(0);
+        let mut packed = packed.into_iter();
         let mut next = || packed.next().expect("four linear layers a layer were packed");
         let embedding = places.embedding.as_ref().map(|place| {
             let mut positions = weights[place.positions.clone()].to_vec();
@@ -97,7 +101,7 @@ impl FrozenTransformer {
             contract: next(),
             output_norm: norm(&place.output_norm),
         });
-        Self { transformer: transformer.clone(), embedding, layers: layers.collect() }
+        Self { transformer: transformer.clone(), embedding, layers: layers.collect(), rounded }
     }
 
     /// What goes out of the last layer, (tokens, dim), somewhere in the workspace.
@@ -106,13 +110,15 @@ impl FrozenTransformer {
         let (level, tokens, dim, inner) =
             (*level, batch.n_tokens(), config.dim, config.feed_forward_dim);
         assert!(batch.longest() <= config.max_positions, "a text of too many tokens");
-        let len = tokens * (5 * dim + inner);
+        let len = tokens * (5 * dim + inner + self.rounded);
         if workspace.len() < len {
             workspace.resize(len, 0.0);
         }
         let (hidden, rest) = workspace[..len].split_at_mut(tokens * dim);
         let (qkv, rest) = rest.split_at_mut(tokens * 3 * dim);
-        let (context, expanded) = rest.split_at_mut(tokens * dim);
+        let (context, rest) = rest.split_at_mut(tokens * dim);
+        let (expanded, rounded) = rest.split_at_mut(tokens * inner);
+        let rounded = bytemuck::cast_slice_mut(rounded); // (tokens, at most rounded)
 
         if let Some(states) = states {
             copy_states(&**states, batch.ids(), dim, hidden);
@@ -122,13 +128,13 @@ impl FrozenTransformer {
             norm.apply(level, hidden);
         }
         for layer in &self.layers {
-            layer.qkv.forward(hidden, tokens, Epilogue::Bias, qkv);
+            layer.qkv.forward(hidden, tokens, Epilogue::Bias, rounded, qkv);
             let attention = Attention::without_dropout(dim, config.n_heads);
             attention::attend_texts(level, attention, batch, qkv, context);
-            layer.attention_output.forward(context, tokens, Epilogue::BiasAdd, hidden);
+            layer.attention_output.forward(context, tokens, Epilogue::BiasAdd, rounded, hidden);
             layer.attention_norm.apply(level, hidden);
-            layer.expand.forward(hidden, tokens, Epilogue::BiasGelu, expanded);
-            layer.contract.forward(expanded, tokens, Epilogue::BiasAdd, hidden);
+            layer.expand.forward(hidden, tokens, Epilogue::BiasGelu, rounded, expanded);
+            layer.contract.forward(expanded, tokens, Epilogue::BiasAdd, rounded, hidden);
             layer.output_norm.apply(level, hidden);
         }
         hidden

@@ -53,8 +53,8 @@ impl std::fmt::Debug for Predictor {
 impl Predictor {
     /// Packs a model for answering.
     pub fn new(model: Model) -> Self {
-        // One text is answered as fast as weights come from memory: half of them come in half the time.
-        let embedder = model.encoder.embedder(Precision::F16);
+        // One text is answered as fast as weights come from memory, and half of them come in half the time.
+        let embedder = model.encoder.embedder(Precision::fastest());
         model.views.prepare();
         let added = AddedTexts::new(&model);
         Self { model, embedder, added }

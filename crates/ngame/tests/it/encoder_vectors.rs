@@ -85,6 +85,20 @@ fn a_real_encoder_agrees_with_sentence_transformers() {
 }
 
 #[test]
+fn a_real_encoder_of_sixteen_bits_stays_close_to_sentence_transformers() {
+    let encoder = TextEncoder::load(&minilm()).unwrap();
+    let theirs = VectorMatrix::open(&fixture("minilm").join("vectors.npy")).unwrap();
+    for (precision, least) in [(Precision::F16, 0.99999), (Precision::Bf16, 0.9999)] {
+        let embedder = encoder.embedder(precision);
+        let ours = embedder.embed_texts(&texts(), VectorType::F32, &Silent).unwrap();
+        for row in 0..ours.n_rows() {
+            let cosine = cosine(&ours.row(row).to_vec(), &theirs.row(row).to_vec());
+            assert!(cosine >= least, "{precision:?}, row {row}: {cosine}");
+        }
+    }
+}
+
+#[test]
 fn a_saved_encoder_gives_the_same_vectors_on_any_number_of_threads() {
     let texts: Texts = texts().iter().take(100).collect();
     let folder = tempfile::tempdir().unwrap();
