@@ -444,7 +444,7 @@ fn query(ids: &[u32], tokens: usize, threads: usize, precision: &str, calls: usi
     let precision = match precision {
         "f32" => Precision::F32,
         "f16" => Precision::F16,
-        "bf16" => Precision::Bf16,
+        "fastest" => Precision::fastest(),
         other => bail!("no precision {other}"),
     };
     let encoder = TextEncoder::load(&minilm()).context("run scripts/get-minilm")?;
@@ -459,6 +459,8 @@ fn query(ids: &[u32], tokens: usize, threads: usize, precision: &str, calls: usi
             frozen.embed(batch, &mut workspace, &mut vector);
             seconds.push(start.elapsed().as_secs_f64());
         }
-        Ok(json!({"milliseconds": 1000.0 * median(seconds[10..].to_vec()), "vector": vector}))
+        let milliseconds = 1000.0 * median(seconds[10..].to_vec());
+        let precision = format!("{precision:?}").to_lowercase();
+        Ok(json!({"milliseconds": milliseconds, "precision": precision, "vector": vector}))
     })
 }
