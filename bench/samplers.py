@@ -104,7 +104,8 @@ def main():
                          for one, values in found.items()]
                 report.append(f"{data.name}, encoder {start}\n" + table(rows))
         drawn = figure.lines(f"P@1 on held-out points, {data.name}, {encoder}", "minutes of training",
-                             {sampler: one["curve"] for sampler, one in results.items()})
+                             {sampler: [(minutes, precision) for minutes, precision, *_ in one["curve"]]
+                              for sampler, one in results.items()})
         command = f"make bench-sampling DATA={data.name} ENCODER={encoder} EPOCHS={args.epochs}"
         command += f' OPTIONS="{" ".join(args.options)}"' if args.options else ""
         folder = record.write(f"samplers-{data.name}-{encoder}", f"Samplers on {data.name}, {encoder}", command,
