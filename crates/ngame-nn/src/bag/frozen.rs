@@ -22,6 +22,11 @@ impl FrozenBag {
         let weights = parameters.values();
         assert_eq!(weights.len(), bag.layout.len(), "weights of another encoder");
         let residual = (&weights[bag.weight.clone()], &weights[bag.bias.clone()]);
+        // One product of D x D a text is a small part of the work: rounded rows would gain nothing.
+        let precision = match precision {
+            Precision::Bf16 => Precision::F16,
+            other => other,
+        };
         Self {
             level: bag.level,
             dim: bag.config.dim,
@@ -40,22 +45,19 @@ impl Frozen for FrozenBag {
     fn embed(&self, batch: Batch<'_>, workspace: &mut Vec<f32>, vectors: &mut [f32]) {
         let (texts, dim) = (batch.n_texts(), self.dim);
         let longest = batch.longest();
-        let n_rounded = texts * self.residual.rounded_len();
-        let len = 2 * texts * dim + texts + longest + n_rounded;
+        let len = 2 * texts * dim + texts + longest;
         if workspace.len() < len {
             workspace.resize(len, 0.0);
         }
         let (units, rest) = workspace[..len].split_at_mut(texts * dim);
         let (activated, rest) = rest.split_at_mut(texts * dim);
-        let (norms, rest) = rest.split_at_mut(texts);
-        let (counts, rounded) = rest.split_at_mut(longest);
+        let (norms, counts) = rest.split_at_mut(texts);
         let words = Words { vectors: &self.vectors, log_weights: &self.log_weights, dim };
         for (text, unit) in units.chunks_exact_mut(dim).enumerate() {
             let ids = &batch.ids()[batch.rows(text)];
             sum_text(self.level, words, ids, &mut counts[..ids.len()], unit);
         }
-        let rounded = bytemuck::cast_slice_mut(rounded);
-        self.residual.forward(units, texts, Epilogue::BiasGelu, rounded, activated);
+        self.residual.forward(units, texts, Epilogue::BiasGelu, &mut [], activated);
         if texts > 0 {
             add_and_normalise(self.level, units, activated, vectors, norms);
         }

@@ -331,7 +331,7 @@ impl<'a> Run<'a> {
         let fresh = match wants {
             Wants::Nothing => None,
             _ if self.state.captured => None,
-            _ => Some(self.encoder.embedder(Precision::fastest()).embed_some(
+            _ => Some(self.encoder.embedder(Precision::F32).embed_some(
                 &self.corpus.tokens,
                 &self.corpus.point_text,
                 VectorType::F16,
@@ -340,7 +340,7 @@ impl<'a> Run<'a> {
         };
         let labels = match wants {
             Wants::PointsAndLabels => {
-                let embedder = self.encoder.embedder(Precision::fastest());
+                let embedder = self.encoder.embedder(Precision::F32);
                 let texts = self.corpus.target_texts();
                 Some(embedder.embed_some(&self.corpus.tokens, &texts, VectorType::F32, &quiet)?)
             }
@@ -361,7 +361,7 @@ impl<'a> Run<'a> {
     fn validate(&mut self) -> Result<()> {
         let began = Instant::now();
         let quiet = StopOnly(self.observer);
-        let embedder = self.encoder.embedder(Precision::fastest());
+        let embedder = self.encoder.embedder(Precision::F32);
         let labels = match &self.step.classifiers {
             None => label_vectors(self.corpus, &embedder, &quiet)?,
             Some(table) => VectorMatrix::from_f32(table.values().to_vec(), self.encoder.dim()),

@@ -22,7 +22,7 @@ impl Vectors {
         encoder: &TextEncoder,
         observer: &dyn Observer,
     ) -> Result<Self> {
-        let embedder = encoder.embedder(Precision::fastest());
+        let embedder = encoder.embedder(Precision::F32);
         let embed = |texts: &[u32], vector_type| {
             embedder.embed_some(&corpus.tokens, texts, vector_type, observer)
         };
