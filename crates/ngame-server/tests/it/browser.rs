@@ -137,8 +137,11 @@ fn everything_can_be_done_with_the_keyboard() {
     browser.press(&[ENTER]);
     browser.wait_for(&format!("{LABELS}.length === 5"));
     assert_eq!(browser.script("return document.getElementById('text').value"), "mail client");
+    // A changed text is asked anew after a moment, and its labels take the place of those that are there.
+    browser.script("document.querySelector('#labels li').id = 'before'");
     browser.press(&[SHIFT, ENTER]);
     assert_eq!(browser.script("return document.getElementById('text').value"), "mail client\n");
+    browser.wait_for(&format!("!document.getElementById('before') && {LABELS}.length === 5"));
     // On by Tab: examples, options, then the first label, which opens with Enter.
     let mut passed = Vec::new();
     for _ in 0..30 {
