@@ -82,7 +82,7 @@ pub use adam_step::AdamStep;
 pub use adamw::{AdamW, AdamWConfig};
 pub use bag::{Bag, BagConfig};
 pub use batch::Batch;
-pub use codes::{CodedQuery, Codes};
+pub use codes::{Bounds, CodedQueries, CodedQuery, Codes};
 pub use encoder::{Dropout, Encoder, Frozen, Precision};
 pub use gemm::{Matrix, multiply, multiply_add, multiply_here};
 pub use layers::dropout::drop_numbers;

@@ -4,7 +4,7 @@
 use super::Level;
 
 /// Rows are as long as a multiple of this.
-pub(crate) const CODE_GROUP: usize = 32;
+const CODE_GROUP: usize = 32;
 
 /// Writes the inner product of every row with the query, whose length is the rows'. No sum may be larger
 /// than an `i32` holds.

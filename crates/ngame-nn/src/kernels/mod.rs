@@ -8,6 +8,7 @@
 //! knows about processors.
 
 pub(crate) mod code_dots;
+pub(crate) mod code_product;
 pub(crate) mod math;
 pub(crate) mod panel;
 pub(crate) mod row_dots;
@@ -25,7 +26,7 @@ pub(crate) enum Level {
     /// 512-bit vectors.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// These, and products of bf16.
+    /// These, and products of bf16 and of whole numbers of 8 bits.
     #[cfg(target_arch = "x86_64")]
     Avx512Bf16,
 }
@@ -49,7 +50,9 @@ impl Level {
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl");
-            let bf16 = avx512 && is_x86_feature_detected!("avx512bf16");
+            let bf16 = avx512
+                && is_x86_feature_detected!("avx512bf16")
+                && is_x86_feature_detected!("avx512vnni");
             let levels = &[Self::Plain, Self::Avx2, Self::Avx512, Self::Avx512Bf16];
             &levels[..1 + usize::from(avx2) + usize::from(avx512) + usize::from(bf16)]
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::exact::search_rows;
+use super::many::Searched;
 use super::{
     DEFAULT_RECALL, ExactIndex, Hnsw, HnswOptions, Index, IndexKind, Recall, recall, search_exact,
     tune,
@@ -157,7 +157,8 @@ impl AnyIndex {
     ) -> Result<f64> {
         let n_vectors = self.n_vectors();
         let k = k.min(n_vectors);
-        let exact = search_rows(queries, vectors, 0..n_vectors, k, None, observer)?;
+        let searched = Searched { vectors, rows: 0..n_vectors, codes: None };
+        let exact = searched.search(queries, k, None, observer)?;
         Ok(recall(&self.search_many(queries, k, observer)?, &exact))
     }
 

@@ -1,31 +1,27 @@
-//! Exact search: all scores, a block at a time, and of each query the best.
+//! Exact search: every vector is compared.
 //!
-//! Many queries share the vectors that are read for them, and matrix products are fastest. One query takes
-//! as long as it takes to read the vectors once: so codes of 8 bits are read first, which say between which
-//! bounds a score lies, and only vectors that may be among the best are read themselves. What is found is
-//! the same as without codes, to the last bit.
+//! One query takes as long as it takes to read the vectors once: so codes of 8 bits are read first, which
+//! say between which bounds a score lies, and only vectors that may be among the best are read themselves.
+//! What is found is the same as without codes, to the last bit. Many queries share the vectors that are
+//! read for them.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use ngame_nn::{CodedQuery, Codes, Matrix, multiply};
+use ngame_nn::{Bounds, CodedQuery, Codes};
 use rayon::prelude::*;
 
 use super::Index;
-use crate::data::{Csr, ScoredCsr};
-use crate::encoder::{Vector, VectorMatrix};
+use super::many::Searched;
+use super::maybe_best::MaybeBest;
+use crate::Result;
+use crate::data::ScoredCsr;
+use crate::encoder::VectorMatrix;
 use crate::metrics::TopK;
 use crate::progress::Observer;
-use crate::{Error, Result};
 
-/// Queries of a block: its scores stay in the cache until they are ranked.
-const QUERIES: usize = 256;
-
-/// Queries from which on a product with all vectors, widened for it, is faster than scans of their codes.
+/// Queries from which on it is faster to look at vectors for all of them together.
 const MANY: usize = 12;
-
-/// Vectors of a block.
-const VECTORS: usize = 2_048;
 
 /// Vectors that one query is compared with before their scores are ranked.
 const SCANNED: usize = 256;
@@ -85,21 +81,21 @@ impl ExactIndex {
         k: usize,
         vectors: Range<usize>,
     ) -> TopK {
+        let first = self.rows.start;
         let mut maybe = MaybeBest::new(k);
-        let mut bounds = [(0.0, 0.0); SCANNED];
+        let mut bounds = Bounds::default();
         for begin in vectors.clone().step_by(SCANNED) {
-            let n = SCANNED.min(vectors.end - begin);
-            codes.bounds(coded, begin..begin + n, &mut bounds[..n]);
-            for (&(low, high), vector) in bounds[..n].iter().zip(begin..) {
-                maybe.offer((self.rows.start + vector) as u32, low, high);
-            }
+            codes.bounds(coded, begin..vectors.end.min(begin + SCANNED), &mut bounds);
+            maybe.offer((first + begin) as u32, &bounds.low, &bounds.high, &[]);
         }
-        let ids = maybe.finish();
-        let mut scores = vec![0.0; ids.len()];
-        self.vectors.as_rows().dots(&ids, query, &mut scores);
-        let mut best = TopK::new(k);
-        ids.into_iter().zip(scores).for_each(|(id, score)| best.offer(id, score));
-        best
+        match maybe.finish() {
+            Some(ids) => self.searched(None).rank(&ids, query, k),
+            None => self.scan(query, k, first + vectors.start..first + vectors.end),
+        }
+    }
+
+    fn searched<'a>(&'a self, codes: Option<&'a Codes>) -> Searched<'a> {
+        Searched { vectors: &self.vectors, rows: self.rows.clone(), codes }
     }
 
     /// The best of some of the vectors.
@@ -118,61 +114,6 @@ impl ExactIndex {
             }
         }
         best
-    }
-}
-
-/// Vectors that may be among the `k` best, by bounds of their scores.
-struct MaybeBest {
-    k: usize,
-    /// At least `k` vectors score as much.
-    reached: f32,
-    /// Those that may be, with their bounds.
-    found: Vec<(u32, f32, f32)>,
-    /// How many there may be before those are dropped that cannot be any more.
-    room: usize,
-}
-
-impl MaybeBest {
-    fn new(k: usize) -> Self {
-        Self {
-            k,
-            reached: f32::NEG_INFINITY,
-            found: Vec::new(),
-            room: k.saturating_mul(4).max(SCANNED),
-        }
-    }
-
-    /// One more vector, whose score lies between two bounds. Bounds that are no numbers say nothing.
-    #[inline]
-    fn offer(&mut self, id: u32, low: f32, high: f32) {
-        if high < self.reached || self.k == 0 {
-            return;
-        }
-        self.found.push((id, if low.is_nan() { f32::NEG_INFINITY } else { low }, high));
-        if self.found.len() >= self.room {
-            self.drop_hopeless();
-            // Where bounds are wide, many stay; looking at them again for every new one would take long.
-            self.room = self.room.max(2 * self.found.len());
-        }
-    }
-
-    fn drop_hopeless(&mut self) {
-        if self.found.len() <= self.k {
-            return;
-        }
-        let descending = |a: &(u32, f32, f32), b: &(u32, f32, f32)| b.1.total_cmp(&a.1);
-        let kth = self.found.select_nth_unstable_by(self.k - 1, descending).1.1;
-        self.reached = self.reached.max(kth);
-        let reached = self.reached;
-        self.found.retain(|one| one.2 >= reached || one.2.is_nan());
-    }
-
-    /// Those left, by their numbers.
-    fn finish(mut self) -> Vec<u32> {
-        self.drop_hopeless();
-        let mut ids: Vec<u32> = self.found.into_iter().map(|one| one.0).collect();
-        ids.sort_unstable();
-        ids
     }
 }
 
@@ -219,7 +160,8 @@ impl Index for ExactIndex {
         observer: &dyn Observer,
     ) -> Result<ScoredCsr> {
         if queries.n_rows() >= MANY {
-            return search_rows(queries, &self.vectors, self.rows.clone(), k, None, observer);
+            let codes = if Codes::suit_many() { self.prepare() } else { None };
+            return self.searched(codes).search(queries, k, None, observer);
         }
         let mut found = ScoredCsr::new(self.vectors.n_rows() as u32);
         for query in 0..queries.n_rows() {
@@ -229,85 +171,12 @@ impl Index for ExactIndex {
     }
 }
 
-/// The `k` vectors with the highest inner products for every query, without the ones that `excluded`
-/// lists for it.
-///
-/// # Panics
-/// If queries and vectors have different lengths, or there are more vectors than `u32` counts.
-pub fn search_exact(
-    queries: &VectorMatrix,
-    vectors: &VectorMatrix,
-    k: usize,
-    excluded: Option<&Csr>,
-    observer: &dyn Observer,
-) -> Result<ScoredCsr> {
-    search_rows(queries, vectors, 0..vectors.n_rows(), k, excluded, observer)
-}
-
-/// The same among some rows of the vectors.
-pub(super) fn search_rows(
-    queries: &VectorMatrix,
-    vectors: &VectorMatrix,
-    searched: Range<usize>,
-    k: usize,
-    excluded: Option<&Csr>,
-    observer: &dyn Observer,
-) -> Result<ScoredCsr> {
-    let dim = vectors.dim();
-    assert_eq!(queries.dim(), dim, "queries are as long as vectors");
-    let n_vectors = u32::try_from(vectors.n_rows()).expect("vectors are counted in u32");
-    let mut found = ScoredCsr::new(n_vectors);
-    let (mut scores, mut rows, mut block) = (Vec::new(), Vec::new(), Vec::new());
-    for begin in (0..queries.n_rows()).step_by(QUERIES) {
-        if observer.cancelled() {
-            return Err(Error::Cancelled);
-        }
-        let n_queries = QUERIES.min(queries.n_rows() - begin);
-        let rows = widen(queries.rows(begin..begin + n_queries), &mut rows);
-        let mut best = vec![TopK::new(k); n_queries];
-        for first in searched.clone().step_by(VECTORS) {
-            let n_block = VECTORS.min(searched.end - first);
-            let block = widen(vectors.rows(first..first + n_block), &mut block);
-            scores.resize(n_queries * n_block, 0.0);
-            multiply(
-                Matrix::new(rows, n_queries, dim),
-                Matrix::new(block, n_block, dim).transposed(),
-                &mut scores,
-            );
-            best.par_iter_mut().zip(scores.par_chunks(n_block)).enumerate().for_each(
-                |(query, (best, scores))| {
-                    let excluded = excluded.map_or(&[][..], |pairs| pairs.row(begin + query));
-                    for (&score, vector) in scores.iter().zip(first as u32..) {
-                        if excluded.is_empty() || excluded.binary_search(&vector).is_err() {
-                            best.offer(vector, score);
-                        }
-                    }
-                },
-            );
-        }
-        for best in best {
-            found.push_row(&mut best.finish());
-        }
-    }
-    Ok(found)
-}
-
-/// Rows as f32, copied only where they are not.
-fn widen<'a>(rows: Vector<'a>, room: &'a mut Vec<f32>) -> &'a [f32] {
-    match rows {
-        Vector::F32(rows) => rows,
-        Vector::F16(half) => {
-            room.resize(half.len(), 0.0);
-            rows.copy_to(room);
-            room
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Csr;
     use crate::encoder::VectorType;
+    use crate::index::search_exact;
     use crate::metrics::top_k;
     use crate::progress::Silent;
 

@@ -3,7 +3,7 @@
 //! An [`Index`] answers one query or many. [`ExactIndex`] compares a query with every vector, as fast as
 //! memory delivers them; [`Hnsw`] finds almost the same in a graph, in a time that hardly grows with the
 //! number of vectors. [`choose`] says from which size on the graph is worth building, and [`tune`] makes
-//! it search as widely as a wanted recall needs. [`search_exact`] answers many queries by matrix products.
+//! it search as widely as a wanted recall needs. [`search_exact`] answers many queries at once.
 
 mod any_index;
 mod choice;
@@ -12,14 +12,17 @@ mod graph;
 mod graph_build;
 mod graph_file;
 mod hnsw;
+mod many;
+mod maybe_best;
 mod recall;
 #[cfg(test)]
 mod tests;
 
 pub use any_index::{AnyIndex, IndexFacts};
 pub use choice::{IndexKind, choose, is_worth_its_width};
-pub use exact::{ExactIndex, search_exact};
+pub use exact::ExactIndex;
 pub use hnsw::{Hnsw, HnswOptions};
+pub use many::search_exact;
 pub use recall::{DEFAULT_RECALL, Recall, recall, tune};
 
 use rayon::prelude::*;

@@ -1,0 +1,347 @@
+//! Exact search for many queries at once.
+//!
+//! Where the processor multiplies codes of 8 bits fast, these say first which vectors may be among the best
+//! of a query, and only those are read themselves. Elsewhere all scores are made, by matrix products.
+
+use std::ops::Range;
+
+use ngame_nn::{Bounds, Codes, Matrix, multiply};
+use rayon::prelude::*;
+
+use super::maybe_best::MaybeBest;
+use crate::data::{Csr, ScoredCsr};
+use crate::encoder::{Vector, VectorMatrix};
+use crate::metrics::TopK;
+use crate::progress::Observer;
+use crate::{Error, Result};
+
+/// Queries of a block of products: its scores stay in the cache until they are ranked.
+const QUERIES: usize = 256;
+
+/// Vectors of a block of products.
+const VECTORS: usize = 2_048;
+
+/// Queries that are looked for together by codes.
+const CODED_QUERIES: usize = 2_048;
+
+/// The best vectors that are looked for together, over all queries: so many more may be remembered.
+const REMEMBERED: usize = 1 << 18;
+
+/// Vectors whose codes are made at once, and that are searched between two looks at the observer.
+const CODED_VECTORS: usize = 16_384;
+
+/// Queries and vectors of a block of bounds: both codes and bounds stay in the cache.
+const BLOCK: [usize; 2] = [64, 256];
+
+/// The `k` vectors with the highest inner products for every query, without the ones that `excluded`
+/// lists for it.
+///
+/// # Panics
+/// If queries and vectors have different lengths, or there are more vectors than `u32` counts.
+pub fn search_exact(
+    queries: &VectorMatrix,
+    vectors: &VectorMatrix,
+    k: usize,
+    excluded: Option<&Csr>,
+    observer: &dyn Observer,
+) -> Result<ScoredCsr> {
+    Searched { vectors, rows: 0..vectors.n_rows(), codes: None }
+        .search(queries, k, excluded, observer)
+}
+
+/// Some rows of vectors, and their codes if they are kept.
+#[derive(Clone, Debug)]
+pub(super) struct Searched<'a> {
+    pub(super) vectors: &'a VectorMatrix,
+    pub(super) rows: Range<usize>,
+    pub(super) codes: Option<&'a Codes>,
+}
+
+impl Searched<'_> {
+    /// The best `k` of these rows for every query.
+    pub(super) fn search(
+        &self,
+        queries: &VectorMatrix,
+        k: usize,
+        excluded: Option<&Csr>,
+        observer: &dyn Observer,
+    ) -> Result<ScoredCsr> {
+        assert_eq!(queries.dim(), self.vectors.dim(), "queries are as long as vectors");
+        assert!(u32::try_from(self.vectors.n_rows()).is_ok(), "vectors are counted in u32");
+        // Codes that are not kept have to be worth making; and every thread wants queries of its own.
+        let enough = match self.codes {
+            Some(_) => BLOCK[0].min(4 * rayon::current_num_threads()),
+            None => BLOCK[0] * rayon::current_num_threads(),
+        };
+        if Codes::suit_many() && queries.n_rows() >= enough {
+            self.by_codes(queries, k, excluded, observer)
+        } else {
+            self.by_products(queries, k, excluded, observer)
+        }
+    }
+
+    fn by_codes(
+        &self,
+        queries: &VectorMatrix,
+        k: usize,
+        excluded: Option<&Csr>,
+        observer: &dyn Observer,
+    ) -> Result<ScoredCsr> {
+        let mut found = ScoredCsr::new(self.vectors.n_rows() as u32);
+        let mut room = Vec::new();
+        let dim = queries.dim();
+        let together = (REMEMBERED / k.max(1)).clamp(BLOCK[0], CODED_QUERIES);
+        for begin in (0..queries.n_rows()).step_by(together) {
+            let n_queries = together.min(queries.n_rows() - begin);
+            let numbers = widen(queries.rows(begin..begin + n_queries), &mut room);
+            let spared = |query: usize| excluded.map_or(&[][..], |pairs| pairs.row(begin + query));
+            let mut maybe = vec![MaybeBest::new(k); n_queries];
+            for first in self.rows.clone().step_by(CODED_VECTORS) {
+                if observer.cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                let rows = first..self.rows.end.min(first + CODED_VECTORS);
+                let made;
+                let (codes, coded) = match self.codes {
+                    Some(codes) => {
+                        (codes, rows.start - self.rows.start..rows.end - self.rows.start)
+                    }
+                    None => {
+                        made = Codes::new(self.vectors.as_rows(), rows.clone());
+                        (&made, 0..rows.len())
+                    }
+                };
+                look_at(codes, coded, first, numbers, spared, &mut maybe);
+            }
+            let rank = |(query, maybe): (usize, MaybeBest)| {
+                let ids = maybe.finish()?;
+                Some(self.rank(&ids, &numbers[query * dim..(query + 1) * dim], k).finish())
+            };
+            let ranked: Vec<_> = maybe.into_par_iter().enumerate().map(rank).collect();
+            let lost: Vec<u32> = (begin as u32..)
+                .zip(&ranked)
+                .filter(|(_, best)| best.is_none())
+                .map(|(query, _)| query)
+                .collect();
+            let pairs = excluded.map(|pairs| pairs.select(&lost));
+            let again = self.by_products(&queries.select(&lost), k, pairs.as_ref(), observer)?;
+            let mut again = (0..lost.len()).map(|query| again.row(query));
+            for best in ranked {
+                let mut best = best.unwrap_or_else(|| {
+                    let (ids, scores) = again.next().expect("as many as are lost");
+                    ids.iter().copied().zip(scores.iter().copied()).collect()
+                });
+                found.push_row(&mut best);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The best of some rows for one query.
+    pub(super) fn rank(&self, ids: &[u32], query: &[f32], k: usize) -> TopK {
+        let mut scores = vec![0.0; ids.len()];
+        self.vectors.as_rows().dots(ids, query, &mut scores);
+        let mut best = TopK::new(k);
+        ids.iter().zip(scores).for_each(|(&id, score)| best.offer(id, score));
+        best
+    }
+
+    fn by_products(
+        &self,
+        queries: &VectorMatrix,
+        k: usize,
+        excluded: Option<&Csr>,
+        observer: &dyn Observer,
+    ) -> Result<ScoredCsr> {
+        let dim = queries.dim();
+        let mut found = ScoredCsr::new(self.vectors.n_rows() as u32);
+        let (mut scores, mut rows, mut block) = (Vec::new(), Vec::new(), Vec::new());
+        for begin in (0..queries.n_rows()).step_by(QUERIES) {
+            if observer.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let n_queries = QUERIES.min(queries.n_rows() - begin);
+            let rows = widen(queries.rows(begin..begin + n_queries), &mut rows);
+            let mut best = vec![TopK::new(k); n_queries];
+            for first in self.rows.clone().step_by(VECTORS) {
+                let n_block = VECTORS.min(self.rows.end - first);
+                let block = widen(self.vectors.rows(first..first + n_block), &mut block);
+                scores.resize(n_queries * n_block, 0.0);
+                multiply(
+                    Matrix::new(rows, n_queries, dim),
+                    Matrix::new(block, n_block, dim).transposed(),
+                    &mut scores,
+                );
+                best.par_iter_mut().zip(scores.par_chunks(n_block)).enumerate().for_each(
+                    |(query, (best, scores))| {
+                        let excluded = excluded.map_or(&[][..], |pairs| pairs.row(begin + query));
+                        for (&score, vector) in scores.iter().zip(first as u32..) {
+                            if excluded.is_empty() || excluded.binary_search(&vector).is_err() {
+                                best.offer(vector, score);
+                            }
+                        }
+                    },
+                );
+            }
+            for best in best {
+                found.push_row(&mut best.finish());
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Offers the vectors of some codes, the first of which is number `first`, to all queries.
+fn look_at<'a>(
+    codes: &Codes,
+    coded: Range<usize>,
+    first: usize,
+    queries: &[f32], // (queries, dim)
+    excluded: impl Fn(usize) -> &'a [u32] + Sync,
+    maybe: &mut [MaybeBest], // (queries)
+) {
+    let queries = codes.queries(queries);
+    let [most, n_vectors] = BLOCK;
+    let a_thread = maybe.len().div_ceil(rayon::current_num_threads());
+    let n_queries = a_thread.next_multiple_of(4).min(most);
+    maybe.par_chunks_mut(n_queries).enumerate().for_each_init(
+        Bounds::default,
+        |bounds, (block, maybe)| {
+            let begin = block * n_queries;
+            for start in coded.clone().step_by(n_vectors) {
+                let rows = start..coded.end.min(start + n_vectors);
+                let id = (first + start - coded.start) as u32;
+                let asked = begin..begin + maybe.len();
+                codes.bounds_of_many(&queries, asked, rows, bounds, |query, low, high| {
+                    maybe[query - begin].offer(id, low, high, excluded(query));
+                });
+            }
+        },
+    );
+}
+
+/// Rows as f32, copied only where they are not.
+fn widen<'a>(rows: Vector<'a>, room: &'a mut Vec<f32>) -> &'a [f32] {
+    match rows {
+        Vector::F32(rows) => rows,
+        Vector::F16(half) => {
+            room.resize(half.len(), 0.0);
+            rows.copy_to(room);
+            room
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encoder::VectorType;
+    use crate::progress::{Event, Silent};
+
+    fn noise(i: usize) -> f32 {
+        (((i * 7919 + i / 13) % 4093) as f32 / 2046.5 - 1.0).powi(3)
+    }
+
+    /// Rows of noise, the last number of each like a bias if that is asked for.
+    fn vectors(n_rows: usize, dim: usize, seed: usize, with_bias: bool) -> VectorMatrix {
+        let mut numbers: Vec<f32> = (0..n_rows * dim).map(|i| noise(i + seed)).collect();
+        if with_bias {
+            numbers.chunks_mut(dim).for_each(|row| row[dim - 1] = 30.0 * row[0] - 20.0);
+        }
+        VectorMatrix::from_f32(numbers, dim)
+    }
+
+    /// Codes, kept and not, find what products find; to the last bit what single looks find.
+    fn check(
+        queries: &VectorMatrix,
+        all: &VectorMatrix,
+        rows: Range<usize>,
+        k: usize,
+        excluded: Option<&Csr>,
+    ) {
+        let codes = Codes::new(all.as_rows(), rows.clone());
+        let of = |codes| Searched { vectors: all, rows: rows.clone(), codes };
+        let products = of(None).by_products(queries, k, excluded, &Silent).unwrap();
+        let kept = of(Some(&codes)).by_codes(queries, k, excluded, &Silent).unwrap();
+        let made = of(None).by_codes(queries, k, excluded, &Silent).unwrap();
+        let ids: Vec<u32> = rows.clone().map(|row| row as u32).collect();
+        assert_eq!((kept.n_rows(), made.n_rows()), (queries.n_rows(), queries.n_rows()));
+        for query in 0..queries.n_rows() {
+            assert_eq!(kept.row(query), made.row(query));
+            let (found, scores) = products.row(query);
+            let (coded, coded_scores) = kept.row(query);
+            assert_eq!(coded.len(), found.len());
+            let sorted = |scores: &[f32]| {
+                let mut scores = scores.to_vec();
+                scores.sort_unstable_by(f32::total_cmp);
+                scores
+            };
+            for (a, b) in sorted(scores).into_iter().zip(sorted(coded_scores)) {
+                assert!((a - b).abs() <= 1e-4 * (1.0 + a.abs()), "query {query}: {a} {b}");
+            }
+            if query % 37 == 0 {
+                let spared = excluded.map_or(&[][..], |pairs| pairs.row(query));
+                let others: Vec<u32> =
+                    ids.iter().copied().filter(|id| !spared.contains(id)).collect();
+                let mut one = ScoredCsr::new(all.n_rows() as u32);
+                one.push_row(&mut of(None).rank(&others, &queries.row(query).to_vec(), k).finish());
+                assert_eq!(kept.row(query), one.row(0), "query {query}");
+            }
+        }
+    }
+
+    #[test]
+    fn codes_find_what_products_find() {
+        let dim = 65;
+        for with_bias in [false, true] {
+            let all = vectors(20_000, dim, 0, with_bias);
+            let queries = vectors(150, dim, 5, false);
+            let excluded = Csr::from_pairs(150, 20_000, vec![(0, 5), (37, 700), (149, 19_999)]);
+            check(&queries, &all.to_f16(), 0..20_000, 10, Some(&excluded));
+            check(&queries, &all, 1_000..18_777, 100, None);
+        }
+    }
+
+    #[test]
+    fn many_windows_of_queries_and_more_wanted_than_there_are() {
+        let all = vectors(40, 8, 0, false);
+        check(&vectors(2_100, 8, 3, false), &all, 0..40, 3, None);
+        check(&vectors(130, 8, 3, false), &all, 0..40, 10_000, None);
+        check(&vectors(130, 8, 3, false), &all, 7..7, 5, None);
+        check(&vectors(130, 8, 3, false), &all, 0..40, 0, None);
+    }
+
+    #[test]
+    fn vectors_that_are_nearly_the_same_are_ranked_all_the_same() {
+        // As an encoder makes them that has collapsed: codes cannot tell them apart.
+        let dim = 16;
+        let mut numbers = vec![0.25; 30_000 * dim];
+        for (row, numbers) in numbers.chunks_mut(dim).enumerate() {
+            numbers[row % dim] += 1e-5 * noise(row);
+        }
+        let all = VectorMatrix::from_f32(numbers, dim);
+        let queries = vectors(130, dim, 1, false);
+        let codes = Codes::new(all.as_rows(), 0..30_000);
+        let searched = Searched { vectors: &all, rows: 0..30_000, codes: Some(&codes) };
+        let found = searched.by_codes(&queries, 5, None, &Silent).unwrap();
+        assert_eq!(found, searched.by_products(&queries, 5, None, &Silent).unwrap());
+        assert_eq!(found.row(129).0.len(), 5);
+    }
+
+    #[test]
+    fn a_search_can_be_cancelled() {
+        struct Stop;
+        impl Observer for Stop {
+            fn event(&self, _: Event<'_>) {}
+
+            fn cancelled(&self) -> bool {
+                true
+            }
+        }
+        let (queries, all) =
+            (vectors(200, 4, 0, false), VectorMatrix::zeros(9, 4, VectorType::F16));
+        let searched = Searched { vectors: &all, rows: 0..9, codes: None };
+        assert!(matches!(searched.by_codes(&queries, 1, None, &Stop), Err(Error::Cancelled)));
+        assert!(matches!(searched.by_products(&queries, 1, None, &Stop), Err(Error::Cancelled)));
+    }
+}
