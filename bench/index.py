@@ -7,7 +7,8 @@ width until the recall of the exact 100 best is reached, and then answers all qu
 those that a program ran, so that what else the machine does counts less. Ratio = ngame's queries per
 second / the peer's, the median over turns. The vectors are the titles of a data set's
 labels, with 2,000 test titles as queries, and synthetic unit vectors around centres (those of
-clustering.py). The table goes to standard output and to bench/results/.
+clustering.py). Exact search of all queries at once stands beside that of faiss. The tables go to standard
+output and to bench/results/.
 """
 import argparse
 import gzip
@@ -24,6 +25,8 @@ from turns import Side
 
 PACKAGES = ["numpy", "hnswlib", "faiss-cpu", "usearch"]
 PEERS = ["hnswlib", "faiss", "usearch", "usearch-f16"]
+FLAT = "faiss-flat"
+AT_ONCE = ["exact-many", "exact-many-f16", FLAT]
 N_QUERIES = 2_000
 K = 100
 RECALL = 0.95
@@ -63,20 +66,21 @@ def synthetic_vectors(python, n, folder):
 
 def compare(python, vectors, queries, rounds, peers):
     """What every side says when it is ready, and at each of its turns."""
-    ours = {"ngame": "f32", "ngame-f16": "f16", "exact": "exact", "exact-f16": "exact-f16"}
+    ours = {"ngame": "f32", "ngame-f16": "f16", "exact": "exact", "exact-f16": "exact-f16",
+            "exact-many": "many", "exact-many-f16": "many-f16"}
     sides = {}
     for name, kind in ours.items():
         words = ["--kind", kind, "--k", K, "--recall", RECALL]
         words += ["--connectivity", CONNECTIVITY, "--build-width", BUILD_WIDTH]
         sides[name] = Side(name, [RELEASE / "index", vectors, queries, *words])
-    for name in peers:
+    for name in [*peers, FLAT]:
         words = [name, vectors, queries, K, RECALL, CONNECTIVITY, BUILD_WIDTH]
         sides[name] = Side(name, [python, BENCH / "index_peer.py", *words],
                            OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     ready = {name: json.loads(side.ready) for name, side in sides.items()}
-    # The scans take long, and once is enough to see where the graph overtakes them.
-    turns = [{name: side.turn() for name, side in sides.items() if turn == 0 or not name.startswith("exact")}
-             for turn in range(rounds)]
+    # Scans for one query after the other take long, and once is enough to see where the graph overtakes them.
+    once = ["exact", "exact-f16"]
+    turns = [{name: side.turn() for name, side in sides.items() if turn == 0 or name not in once} for turn in range(rounds)]
     for side in sides.values():
         side.close()
     return {"ready": ready, "turns": turns}
@@ -85,7 +89,7 @@ def compare(python, vectors, queries, rounds, peers):
 def table(title, result, peers):
     ready, turns = result["ready"], result["turns"]
     lines = [title, "               queries/s   recall   width   build s   ngame f32 / it   ngame f16 / it"]
-    for name in ready:
+    for name in [name for name in ready if name not in AT_ONCE]:
         mine = [turn[name] for turn in turns if name in turn]
         line = (f"  {name:12} {statistics.median(turn['queries_per_second'] for turn in mine):9,.0f}"
                 f"   {mine[0]['recall']:6.4f}   {ready[name].get('search_width', '-'):>5}"
@@ -96,6 +100,11 @@ def table(title, result, peers):
                                       for turn in shared)
             line += f"   {ratio:12.2f} x"
         lines.append(line)
+    lines += ["", "  exact, all queries at once   queries/s   recall   it / faiss-flat"]
+    for name in AT_ONCE:
+        mine = statistics.median(turn[name]["queries_per_second"] for turn in turns)
+        ratio = statistics.median(turn[name]["queries_per_second"] / turn[FLAT]["queries_per_second"] for turn in turns)
+        lines.append(f"  {name:26} {mine:11,.0f}   {turns[0][name]['recall']:6.4f}   {ratio:12.2f} x")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The peers of index.py: a graph of vectors, searched on one thread, once for every line read."""
+"""The peers of index.py: vectors searched on one thread, once for every line read."""
 import json
 import sys
 import time
@@ -27,6 +27,15 @@ def faiss_index(vectors, connectivity, build_width):
     return widen, lambda queries, k: index.search(queries, k)[1]
 
 
+def faiss_flat(vectors, *_):
+    """No graph: all vectors are compared."""
+    import faiss
+    faiss.omp_set_num_threads(1)
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+    return lambda width: None, lambda queries, k: index.search(queries, k)[1]
+
+
 def usearch_index(vectors, connectivity, build_width, dtype="f32"):
     from usearch.index import Index
     index = Index(ndim=vectors.shape[1], metric="ip", dtype=dtype, connectivity=connectivity,
@@ -38,7 +47,7 @@ def usearch_index(vectors, connectivity, build_width, dtype="f32"):
     return widen, lambda queries, k: index.search(queries, k, threads=1).keys
 
 
-PEERS = {"hnswlib": hnswlib_index, "faiss": faiss_index, "usearch": usearch_index,
+PEERS = {"hnswlib": hnswlib_index, "faiss": faiss_index, "faiss-flat": faiss_flat, "usearch": usearch_index,
          "usearch-f16": lambda *words: usearch_index(*words, dtype="f16")}
 
 

@@ -25,6 +25,9 @@ const MOST_OF_QUERY: f32 = 32_767.0;
 /// The sum of a coded query's numbers, at most: times the largest code it still fits 32 bits.
 const MOST_IN_ALL: f32 = 16_000_000.0;
 
+/// The lanes of sums, as everywhere in the kernels.
+const LANES: usize = 16;
+
 /// A column stands out if its numbers are so many times as large as those of the middle one.
 const OUTSTANDING: f32 = 6.0;
 
@@ -100,6 +103,7 @@ impl Codes {
     /// Codes of some rows, made on all threads of the pool.
     pub fn new(rows: Rows<'_>, range: Range<usize>) -> Self {
         const TOGETHER: usize = 256;
+        let level = Level::best();
         let (dim, n_rows) = (rows.dim(), range.len());
         let first = |part: usize| range.start + part * TOGETHER;
         let ids = |part: usize| first(part)..range.end.min(first(part + 1));
@@ -128,7 +132,7 @@ impl Codes {
                 for (id, codes) in ids(part).zip(codes.chunks_mut(width)) {
                     rows.gather(&[id as u32], &mut row);
                     copy_without(&columns, &row, &mut light);
-                    facts.push_coded(&light, &mut codes[..n_light]);
+                    facts.push_coded(level, &light, &mut codes[..n_light]);
                     for (kept, &column) in facts.outstanding.iter_mut().zip(&columns) {
                         kept.push(row[column]);
                     }
@@ -138,7 +142,7 @@ impl Codes {
             .collect();
         let mut facts = Facts::new(columns.len());
         parts.into_iter().for_each(|part| facts.append(part));
-        Self { dim, width, level: Level::best(), codes, facts, columns }
+        Self { dim, width, level, codes, facts, columns }
     }
 
     /// The rows.
@@ -159,7 +163,7 @@ impl Codes {
     pub fn query(&self, query: &[f32]) -> CodedQuery {
         let light = self.light(query);
         let in_all: f32 = light.iter().map(|value| value.abs()).sum();
-        let scale = (largest(&light) / MOST_OF_QUERY).max(in_all / MOST_IN_ALL);
+        let scale = (largest(self.level, &light) / MOST_OF_QUERY).max(in_all / MOST_IN_ALL);
         let mut numbers = vec![0; self.width];
         let facts = self.code_query(query, &light, scale, |place, number| {
             numbers[place] = number as i16;
@@ -181,7 +185,8 @@ impl Codes {
             .zip(numbers.chunks_exact_mut(self.width))
             .map(|(query, numbers)| {
                 let light = self.light(query);
-                self.code_query(query, &light, largest(&light) / MOST, |place, number| {
+                let scale = largest(self.level, &light) / MOST;
+                self.code_query(query, &light, scale, |place, number| {
                     let number = number as i8;
                     numbers[place] = (i32::from(number) + OFFSET) as u8;
                     f32::from(number)
@@ -302,18 +307,11 @@ impl Facts {
     }
 
     /// Codes one more row.
-    fn push_coded(&mut self, row: &[f32], codes: &mut [i8]) {
-        let largest = largest(row);
+    fn push_coded(&mut self, level: Level, row: &[f32], codes: &mut [i8]) {
+        let largest = largest(level, row);
         let scale = if largest.is_finite() { largest / MOST } else { 0.0 };
         let factor = if scale > 0.0 { 1.0 / scale } else { 0.0 };
-        let (mut rest, mut length, mut sum) = (0.0f64, 0.0f64, 0);
-        for (code, &value) in codes.iter_mut().zip(row) {
-            *code = (value * factor).round_ties_even() as i8;
-            let said = f64::from(*code) * f64::from(scale);
-            rest += (f64::from(value) - said).powi(2);
-            length += said * said;
-            sum += i32::from(*code);
-        }
+        let ([rest, length], sum) = code(level, row, factor, scale, codes);
         // A row that is not of finite numbers may score anything.
         let rest = if rest.is_finite() { rest.sqrt() as f32 } else { f32::INFINITY };
         self.scales.push(scale);
@@ -356,8 +354,47 @@ kernel! {
     }
 }
 
-fn largest(numbers: &[f32]) -> f32 {
-    numbers.iter().fold(0.0, |largest, value| largest.max(value.abs()))
+kernel! {
+    /// Codes a row. Gives the squares of what is left out and of what is said, added up, and the sum of codes.
+    fn code<A>(
+        row: &[f32],
+        factor: f32,
+        scale: f32,
+        codes: &mut [i8], // As many as the row's numbers.
+    ) -> ([f64; 2], i32) {
+        let (mut rests, mut lengths, mut sums) = ([0.0; LANES], [0.0; LANES], [0; LANES]);
+        for (row, codes) in row.chunks(LANES).zip(codes.chunks_mut(LANES)) {
+            // Zeros where the row has ended say nothing and leave nothing out.
+            let mut values = [0.0f32; LANES];
+            values[..row.len()].copy_from_slice(row);
+            let mut numbers = [0i8; LANES];
+            for lane in 0..LANES {
+                let number = (values[lane] * factor).clamp(-MOST, MOST).round_ties_even() as i32;
+                let said = f64::from(number) * f64::from(scale);
+                let rest = f64::from(values[lane]) - said;
+                rests[lane] += rest * rest;
+                lengths[lane] += said * said;
+                sums[lane] += number;
+                numbers[lane] = number as i8;
+            }
+            codes.copy_from_slice(&numbers[..codes.len()]);
+        }
+        ([rests.iter().sum(), lengths.iter().sum()], sums.iter().sum())
+    }
+}
+
+kernel! {
+    /// The largest number, whatever its sign.
+    fn largest<A>(numbers: &[f32]) -> f32 {
+        let mut lanes = [0.0f32; LANES];
+        let (groups, rest) = numbers.as_chunks::<LANES>();
+        for group in groups {
+            for (most, value) in lanes.iter_mut().zip(group) {
+                *most = most.max(value.abs());
+            }
+        }
+        rest.iter().chain(&lanes).fold(0.0, |largest, value| largest.max(value.abs()))
+    }
 }
 
 /// Copies all numbers but those of some columns, which are given in ascending order.
