@@ -99,6 +99,11 @@ pub struct Bounds {
     products: Vec<i32>,
 }
 
+impl CodedQueries {
+    /// Queries that are multiplied together: whoever asks some of them begins with a multiple of this.
+    pub const TILE: usize = QUERY_TILE;
+}
+
 impl Codes {
     /// Codes of some rows, made on all threads of the pool.
     pub fn new(rows: Rows<'_>, range: Range<usize>) -> Self {
@@ -172,7 +177,7 @@ impl Codes {
         CodedQuery { numbers, facts }
     }
 
-    /// Queries as [`Self::bounds_of_many`] takes them.
+    /// Queries as [`Self::bounds_of_many`] takes them, made on all threads of the pool.
     ///
     /// # Panics
     /// If they are not as long as the rows.
@@ -181,8 +186,8 @@ impl Codes {
         let n_tiles = (queries.len() / self.dim).div_ceil(QUERY_TILE);
         let mut numbers = vec![OFFSET as u8; n_tiles * QUERY_TILE * self.width];
         let facts = queries
-            .chunks_exact(self.dim)
-            .zip(numbers.chunks_exact_mut(self.width))
+            .par_chunks_exact(self.dim)
+            .zip(numbers.par_chunks_exact_mut(self.width))
             .map(|(query, numbers)| {
                 let light = self.light(query);
                 let scale = largest(self.level, &light) / MOST;
@@ -240,7 +245,7 @@ impl Codes {
     /// The same of each of some queries: `look` is given the query's number and its bounds.
     ///
     /// # Panics
-    /// If there are no such rows or queries, the first query does not begin a tile of four, or they are
+    /// If there are no such rows or queries, the first query is no multiple of [`CodedQueries::TILE`], or they are
     /// of other codes.
     pub fn bounds_of_many(
         &self,

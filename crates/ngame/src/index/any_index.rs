@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::many::Searched;
+use super::many::{Asked, Searched};
 use super::{
     DEFAULT_RECALL, ExactIndex, Hnsw, HnswOptions, Index, IndexKind, Recall, recall, search_exact,
     tune,
@@ -158,7 +158,7 @@ impl AnyIndex {
         let n_vectors = self.n_vectors();
         let k = k.min(n_vectors);
         let searched = Searched { vectors, rows: 0..n_vectors, codes: None };
-        let exact = searched.search(queries, k, None, observer)?;
+        let exact = searched.search(&Asked { queries, k, excluded: None }, observer)?;
         Ok(recall(&self.search_many(queries, k, observer)?, &exact))
     }
 

@@ -12,7 +12,7 @@ use ngame_nn::{Bounds, CodedQuery, Codes};
 use rayon::prelude::*;
 
 use super::Index;
-use super::many::Searched;
+use super::many::{Asked, Searched};
 use super::maybe_best::MaybeBest;
 use crate::Result;
 use crate::data::ScoredCsr;
@@ -82,16 +82,13 @@ impl ExactIndex {
         vectors: Range<usize>,
     ) -> TopK {
         let first = self.rows.start;
-        let mut maybe = MaybeBest::new(k);
+        let mut maybe = MaybeBest::new(k, usize::MAX);
         let mut bounds = Bounds::default();
         for begin in vectors.clone().step_by(SCANNED) {
             codes.bounds(coded, begin..vectors.end.min(begin + SCANNED), &mut bounds);
             maybe.offer((first + begin) as u32, &bounds.low, &bounds.high, &[]);
         }
-        match maybe.finish() {
-            Some(ids) => self.searched(None).rank(&ids, query, k),
-            None => self.scan(query, k, first + vectors.start..first + vectors.end),
-        }
+        self.searched(None).rank(&maybe.finish(), query, k)
     }
 
     fn searched<'a>(&'a self, codes: Option<&'a Codes>) -> Searched<'a> {
@@ -161,7 +158,7 @@ impl Index for ExactIndex {
     ) -> Result<ScoredCsr> {
         if queries.n_rows() >= MANY {
             let codes = if Codes::suit_many() { self.prepare() } else { None };
-            return self.searched(codes).search(queries, k, None, observer);
+            return self.searched(codes).search(&Asked { queries, k, excluded: None }, observer);
         }
         let mut found = ScoredCsr::new(self.vectors.n_rows() as u32);
         for query in 0..queries.n_rows() {

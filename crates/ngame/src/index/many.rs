@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use ngame_nn::{Bounds, Codes, Matrix, multiply};
+use ngame_nn::{Bounds, CodedQueries, Codes, Matrix, multiply};
 use rayon::prelude::*;
 
 use super::maybe_best::MaybeBest;
@@ -21,11 +21,14 @@ const QUERIES: usize = 256;
 /// Vectors of a block of products.
 const VECTORS: usize = 2_048;
 
-/// Queries that are looked for together by codes.
+/// Queries that are asked together by codes.
 const CODED_QUERIES: usize = 2_048;
 
-/// The best vectors that are looked for together, over all queries: so many more may be remembered.
-const REMEMBERED: usize = 1 << 18;
+/// Vectors that a query may have left before products of all are faster than a look at each of them.
+const MOST_LEFT: usize = 4_096;
+
+/// Vectors that all queries asked together may have left: 100 MB of them with their bounds.
+const MOST_LEFT_TOGETHER: usize = 1 << 23;
 
 /// Vectors whose codes are made at once, and that are searched between two looks at the observer.
 const CODED_VECTORS: usize = 16_384;
@@ -45,8 +48,25 @@ pub fn search_exact(
     excluded: Option<&Csr>,
     observer: &dyn Observer,
 ) -> Result<ScoredCsr> {
-    Searched { vectors, rows: 0..vectors.n_rows(), codes: None }
-        .search(queries, k, excluded, observer)
+    let asked = Asked { queries, k, excluded };
+    Searched { vectors, rows: 0..vectors.n_rows(), codes: None }.search(&asked, observer)
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) queries: &'a VectorMatrix,
+    /// Vectors wanted for every query.
+    pub(super) k: usize,
+    /// Those that no query may have.
+    pub(super) excluded: Option<&'a Csr>,
+}
+
+impl<'a> Asked<'a> {
+    /// The vectors that a query may not have.
+    fn excluded(&self, query: usize) -> &'a [u32] {
+        self.excluded.map_or(&[], |pairs| pairs.row(query))
+    }
 }
 
 /// Some rows of vectors, and their codes if they are kept.
@@ -58,83 +78,87 @@ pub(super) struct Searched<'a> {
 }
 
 impl Searched<'_> {
-    /// The best `k` of these rows for every query.
-    pub(super) fn search(
-        &self,
-        queries: &VectorMatrix,
-        k: usize,
-        excluded: Option<&Csr>,
-        observer: &dyn Observer,
-    ) -> Result<ScoredCsr> {
-        assert_eq!(queries.dim(), self.vectors.dim(), "queries are as long as vectors");
+    /// The best of these rows for every query.
+    pub(super) fn search(&self, asked: &Asked<'_>, observer: &dyn Observer) -> Result<ScoredCsr> {
+        let n_queries = asked.queries.n_rows();
+        assert_eq!(asked.queries.dim(), self.vectors.dim(), "queries are as long as vectors");
         assert!(u32::try_from(self.vectors.n_rows()).is_ok(), "vectors are counted in u32");
         // Codes that are not kept have to be worth making; and every thread wants queries of its own.
+        let n_threads = rayon::current_num_threads();
         let enough = match self.codes {
-            Some(_) => BLOCK[0].min(4 * rayon::current_num_threads()),
-            None => BLOCK[0] * rayon::current_num_threads(),
+            Some(_) => BLOCK[0].min(CodedQueries::TILE * n_threads),
+            None => BLOCK[0] * n_threads,
         };
-        if Codes::suit_many() && queries.n_rows() >= enough {
-            self.by_codes(queries, k, excluded, observer)
-        } else {
-            self.by_products(queries, k, excluded, observer)
+        match Codes::suit_many() && n_queries >= enough {
+            true => self.by_codes(asked, observer),
+            false => self.by_products(asked, observer),
         }
     }
 
-    fn by_codes(
-        &self,
-        queries: &VectorMatrix,
-        k: usize,
-        excluded: Option<&Csr>,
-        observer: &dyn Observer,
-    ) -> Result<ScoredCsr> {
+    fn by_codes(&self, asked: &Asked<'_>, observer: &dyn Observer) -> Result<ScoredCsr> {
+        let Asked { queries, k, excluded } = *asked;
+        let dim = queries.dim();
+        let most = MOST_LEFT.max(k.saturating_mul(16));
+        let together = (MOST_LEFT_TOGETHER / most).clamp(BLOCK[0], CODED_QUERIES);
         let mut found = ScoredCsr::new(self.vectors.n_rows() as u32);
         let mut room = Vec::new();
-        let dim = queries.dim();
-        let together = (REMEMBERED / k.max(1)).clamp(BLOCK[0], CODED_QUERIES);
         for begin in (0..queries.n_rows()).step_by(together) {
-            let n_queries = together.min(queries.n_rows() - begin);
-            let numbers = widen(queries.rows(begin..begin + n_queries), &mut room);
-            let spared = |query: usize| excluded.map_or(&[][..], |pairs| pairs.row(begin + query));
-            let mut maybe = vec![MaybeBest::new(k); n_queries];
-            for first in self.rows.clone().step_by(CODED_VECTORS) {
-                if observer.cancelled() {
-                    return Err(Error::Cancelled);
-                }
-                let rows = first..self.rows.end.min(first + CODED_VECTORS);
-                let made;
-                let (codes, coded) = match self.codes {
-                    Some(codes) => {
-                        (codes, rows.start - self.rows.start..rows.end - self.rows.start)
-                    }
-                    None => {
-                        made = Codes::new(self.vectors.as_rows(), rows.clone());
-                        (&made, 0..rows.len())
-                    }
-                };
-                look_at(codes, coded, first, numbers, spared, &mut maybe);
-            }
-            let rank = |(query, maybe): (usize, MaybeBest)| {
-                let ids = maybe.finish()?;
-                Some(self.rank(&ids, &numbers[query * dim..(query + 1) * dim], k).finish())
-            };
-            let ranked: Vec<_> = maybe.into_par_iter().enumerate().map(rank).collect();
-            let lost: Vec<u32> = (begin as u32..)
-                .zip(&ranked)
-                .filter(|(_, best)| best.is_none())
-                .map(|(query, _)| query)
-                .collect();
-            let pairs = excluded.map(|pairs| pairs.select(&lost));
-            let again = self.by_products(&queries.select(&lost), k, pairs.as_ref(), observer)?;
+            let range = begin..queries.n_rows().min(begin + together);
+            let numbers = widen(queries.rows(range.clone()), &mut room);
+            let mut maybe = vec![MaybeBest::new(k, most); range.len()];
+            self.look_for(numbers, |query| asked.excluded(begin + query), &mut maybe, observer)?;
+
+            let ids = (begin as u32..).zip(&maybe);
+            let lost: Vec<u32> = ids.filter(|(_, one)| one.is_lost()).map(|(id, _)| id).collect();
+            let (others, pairs) = (queries.select(&lost), excluded.map(|all| all.select(&lost)));
+            let others = Asked { queries: &others, k, excluded: pairs.as_ref() };
+            let again = self.by_products(&others, observer)?;
             let mut again = (0..lost.len()).map(|query| again.row(query));
+
+            let rank = |(maybe, query): (MaybeBest, &[f32])| {
+                (!maybe.is_lost()).then(|| self.rank(&maybe.finish(), query, k).finish())
+            };
+            let numbers = numbers.par_chunks_exact(dim);
+            let ranked: Vec<_> = maybe.into_par_iter().zip(numbers).map(rank).collect();
             for best in ranked {
-                let mut best = best.unwrap_or_else(|| {
+                let from_products = || {
                     let (ids, scores) = again.next().expect("as many as are lost");
                     ids.iter().copied().zip(scores.iter().copied()).collect()
-                });
-                found.push_row(&mut best);
+                };
+                found.push_row(&mut best.unwrap_or_else(from_products));
             }
         }
         Ok(found)
+    }
+
+    /// Offers all rows to some queries, by their codes.
+    fn look_for<'a>(
+        &self,
+        queries: &[f32], // (queries, dim)
+        excluded: impl Fn(usize) -> &'a [u32] + Sync,
+        maybe: &mut [MaybeBest], // (queries)
+        observer: &dyn Observer,
+    ) -> Result<()> {
+        let kept = self.codes.map(|codes| (codes, codes.queries(queries)));
+        for first in self.rows.clone().step_by(CODED_VECTORS) {
+            if observer.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let rows = first..self.rows.end.min(first + CODED_VECTORS);
+            match &kept {
+                Some((codes, queries)) => {
+                    let origin = self.rows.start;
+                    let coded = rows.start - origin..rows.end - origin;
+                    offer(codes, queries, coded, first, &excluded, maybe);
+                }
+                None => {
+                    let codes = Codes::new(self.vectors.as_rows(), rows.clone());
+                    let queries = codes.queries(queries);
+                    offer(&codes, &queries, 0..rows.len(), first, &excluded, maybe);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The best of some rows for one query.
@@ -146,14 +170,8 @@ impl Searched<'_> {
         best
     }
 
-    fn by_products(
-        &self,
-        queries: &VectorMatrix,
-        k: usize,
-        excluded: Option<&Csr>,
-        observer: &dyn Observer,
-    ) -> Result<ScoredCsr> {
-        let dim = queries.dim();
+    fn by_products(&self, asked: &Asked<'_>, observer: &dyn Observer) -> Result<ScoredCsr> {
+        let (queries, dim) = (asked.queries, asked.queries.dim());
         let mut found = ScoredCsr::new(self.vectors.n_rows() as u32);
         let (mut scores, mut rows, mut block) = (Vec::new(), Vec::new(), Vec::new());
         for begin in (0..queries.n_rows()).step_by(QUERIES) {
@@ -162,7 +180,7 @@ impl Searched<'_> {
             }
             let n_queries = QUERIES.min(queries.n_rows() - begin);
             let rows = widen(queries.rows(begin..begin + n_queries), &mut rows);
-            let mut best = vec![TopK::new(k); n_queries];
+            let mut best = vec![TopK::new(asked.k); n_queries];
             for first in self.rows.clone().step_by(VECTORS) {
                 let n_block = VECTORS.min(self.rows.end - first);
                 let block = widen(self.vectors.rows(first..first + n_block), &mut block);
@@ -174,7 +192,7 @@ impl Searched<'_> {
                 );
                 best.par_iter_mut().zip(scores.par_chunks(n_block)).enumerate().for_each(
                     |(query, (best, scores))| {
-                        let excluded = excluded.map_or(&[][..], |pairs| pairs.row(begin + query));
+                        let excluded = asked.excluded(begin + query);
                         for (&score, vector) in scores.iter().zip(first as u32..) {
                             if excluded.is_empty() || excluded.binary_search(&vector).is_err() {
                                 best.offer(vector, score);
@@ -192,18 +210,17 @@ impl Searched<'_> {
 }
 
 /// Offers the vectors of some codes, the first of which is number `first`, to all queries.
-fn look_at<'a>(
+fn offer<'a>(
     codes: &Codes,
+    queries: &CodedQueries,
     coded: Range<usize>,
     first: usize,
-    queries: &[f32], // (queries, dim)
     excluded: impl Fn(usize) -> &'a [u32] + Sync,
     maybe: &mut [MaybeBest], // (queries)
 ) {
-    let queries = codes.queries(queries);
     let [most, n_vectors] = BLOCK;
     let a_thread = maybe.len().div_ceil(rayon::current_num_threads());
-    let n_queries = a_thread.next_multiple_of(4).min(most);
+    let n_queries = a_thread.next_multiple_of(CodedQueries::TILE).min(most);
     maybe.par_chunks_mut(n_queries).enumerate().for_each_init(
         Bounds::default,
         |bounds, (block, maybe)| {
@@ -212,7 +229,7 @@ fn look_at<'a>(
                 let rows = start..coded.end.min(start + n_vectors);
                 let id = (first + start - coded.start) as u32;
                 let asked = begin..begin + maybe.len();
-                codes.bounds_of_many(&queries, asked, rows, bounds, |query, low, high| {
+                codes.bounds_of_many(queries, asked, rows, bounds, |query, low, high| {
                     maybe[query - begin].offer(id, low, high, excluded(query));
                 });
             }
@@ -261,9 +278,10 @@ mod tests {
     ) {
         let codes = Codes::new(all.as_rows(), rows.clone());
         let of = |codes| Searched { vectors: all, rows: rows.clone(), codes };
-        let products = of(None).by_products(queries, k, excluded, &Silent).unwrap();
-        let kept = of(Some(&codes)).by_codes(queries, k, excluded, &Silent).unwrap();
-        let made = of(None).by_codes(queries, k, excluded, &Silent).unwrap();
+        let asked = Asked { queries, k, excluded };
+        let products = of(None).by_products(&asked, &Silent).unwrap();
+        let kept = of(Some(&codes)).by_codes(&asked, &Silent).unwrap();
+        let made = of(None).by_codes(&asked, &Silent).unwrap();
         let ids: Vec<u32> = rows.clone().map(|row| row as u32).collect();
         assert_eq!((kept.n_rows(), made.n_rows()), (queries.n_rows(), queries.n_rows()));
         for query in 0..queries.n_rows() {
@@ -323,8 +341,9 @@ mod tests {
         let queries = vectors(130, dim, 1, false);
         let codes = Codes::new(all.as_rows(), 0..30_000);
         let searched = Searched { vectors: &all, rows: 0..30_000, codes: Some(&codes) };
-        let found = searched.by_codes(&queries, 5, None, &Silent).unwrap();
-        assert_eq!(found, searched.by_products(&queries, 5, None, &Silent).unwrap());
+        let asked = Asked { queries: &queries, k: 5, excluded: None };
+        let found = searched.by_codes(&asked, &Silent).unwrap();
+        assert_eq!(found, searched.by_products(&asked, &Silent).unwrap());
         assert_eq!(found.row(129).0.len(), 5);
     }
 
@@ -341,7 +360,8 @@ mod tests {
         let (queries, all) =
             (vectors(200, 4, 0, false), VectorMatrix::zeros(9, 4, VectorType::F16));
         let searched = Searched { vectors: &all, rows: 0..9, codes: None };
-        assert!(matches!(searched.by_codes(&queries, 1, None, &Stop), Err(Error::Cancelled)));
-        assert!(matches!(searched.by_products(&queries, 1, None, &Stop), Err(Error::Cancelled)));
+        let asked = Asked { queries: &queries, k: 1, excluded: None };
+        assert!(matches!(searched.by_codes(&asked, &Stop), Err(Error::Cancelled)));
+        assert!(matches!(searched.by_products(&asked, &Stop), Err(Error::Cancelled)));
     }
 }

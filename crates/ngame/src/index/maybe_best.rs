@@ -18,14 +18,13 @@ pub(super) struct MaybeBest {
     room: usize,
     /// How many may be left then. Where all vectors are nearly the same, bounds tell none from another.
     most: usize,
-    /// Whether there were more.
     is_lost: bool,
 }
 
 impl MaybeBest {
-    pub(super) fn new(k: usize) -> Self {
+    /// None yet. If ever more than `most` are left, all are given up.
+    pub(super) fn new(k: usize, most: usize) -> Self {
         let room = k.saturating_mul(4).max(LEAST_ROOM);
-        let most = room.saturating_mul(4);
         Self { k, reached: f32::NEG_INFINITY, found: Vec::new(), room, most, is_lost: false }
     }
 
@@ -76,12 +75,17 @@ impl MaybeBest {
         self.found.retain(|one| one.2 >= reached || one.2.is_nan());
     }
 
-    /// Those left, by their numbers, unless they are too many to be looked at one by one.
-    pub(super) fn finish(mut self) -> Option<Vec<u32>> {
+    /// Whether too many were left at some time; the best may be any vectors then.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Those left, by their numbers.
+    pub(super) fn finish(mut self) -> Vec<u32> {
         self.drop_hopeless();
         let mut ids: Vec<u32> = self.found.into_iter().map(|one| one.0).collect();
         ids.sort_unstable();
-        (!self.is_lost).then_some(ids)
+        ids
     }
 }
 
@@ -93,11 +97,10 @@ mod tests {
     fn what_cannot_be_among_the_best_is_left_out_and_nothing_else() {
         let high: Vec<f32> = (0..5_000).map(|i| ((i * 7919) % 5_000) as f32).collect();
         let low: Vec<f32> = high.iter().map(|high| high - 2.5).collect();
-        let mut maybe = MaybeBest::new(10);
+        let mut maybe = MaybeBest::new(10, usize::MAX);
         maybe.offer(100, &low[..1_700], &high[..1_700], &[]);
         maybe.offer(1_800, &low[1_700..], &high[1_700..], &[]);
-        let kept: Vec<f32> =
-            maybe.finish().unwrap().iter().map(|&id| high[id as usize - 100]).collect();
+        let kept: Vec<f32> = maybe.finish().iter().map(|&id| high[id as usize - 100]).collect();
         // The tenth of all scores at least 4,990 - 2.5.
         assert_eq!(kept.len(), 12);
         assert!(kept.iter().all(|&high| high >= 4_987.5), "{kept:?}");
@@ -106,24 +109,28 @@ mod tests {
     #[test]
     fn excluded_vectors_do_not_raise_the_bar() {
         let scores = [5.0, 4.0, 3.0, 2.0, 1.0];
-        let mut maybe = MaybeBest::new(2);
+        let mut maybe = MaybeBest::new(2, usize::MAX);
         maybe.offer(7, &scores, &scores, &[7, 8]);
-        assert_eq!(maybe.finish().unwrap(), [9, 10]);
+        assert_eq!(maybe.finish(), [9, 10]);
     }
 
     #[test]
     fn bounds_that_are_no_numbers_keep_a_vector() {
-        let mut maybe = MaybeBest::new(1);
+        let mut maybe = MaybeBest::new(1, usize::MAX);
         maybe.offer(0, &[f32::NAN, 1.0, 0.0], &[f32::NAN, 1.0, 0.5], &[]);
-        assert_eq!(maybe.finish().unwrap(), [0, 1]);
+        assert_eq!(maybe.finish(), [0, 1]);
     }
 
     #[test]
     fn vectors_that_bounds_cannot_tell_apart_are_given_up() {
         let (low, high) = (vec![0.0; 10_000], vec![1.0; 10_000]);
-        let mut maybe = MaybeBest::new(3);
+        let mut maybe = MaybeBest::new(3, 2_000);
+        maybe.offer(0, &low[..1_900], &high[..1_900], &[]);
+        assert!(!maybe.is_lost());
+        maybe.offer(1_900, &low, &high, &[]);
+        assert!(maybe.is_lost() && maybe.found.is_empty());
+        let mut maybe = MaybeBest::new(3, usize::MAX);
         maybe.offer(0, &low, &high, &[]);
-        assert!(maybe.found.is_empty());
-        assert_eq!(maybe.finish(), None);
+        assert_eq!((maybe.is_lost(), maybe.finish().len()), (false, 10_000));
     }
 }

@@ -514,7 +514,7 @@ impl<'a> Run<'a> {
             let cluster_size = shape.cluster_size.max(1);
             self.mined = Some(Mined { clusters, cluster_size, negatives });
         }
-        if self.mined.is_none() && state.batch > 0 {
+        if self.mined.is_none() && (state.epoch > 0 || state.batch > 0) {
             return Err(other_plan());
         }
         if let Some(captured) = &mut self.captured {
