@@ -98,7 +98,7 @@ bench-paper:
 	$(BUILD) --bin ngame --bin hard-negatives --bin classifiers
 	python3 bench/paper.py $(DATA) $(if $(EXPERIMENTS),--experiments $(EXPERIMENTS)) $(if $(ENCODER),--encoder $(ENCODER)) $(OPTIONS_FLAG)
 
-# What each stage costs as data grows, and what the paper's data sets would: half an hour; goes on where it was stopped.
+# What each stage costs as data grows, and what the paper's data sets would: 45 minutes; goes on where it was stopped.
 bench-scale:
 	$(BUILD) --bin ngame --bin lexical
 	python3 bench/scale.py
