@@ -3,15 +3,17 @@
     make bench-search DATA="/path/to/debian-related ..." [TEXT=title] [ENCODER=bag] [STAGE=encoder|all]
 
 STAGE=encoder trains encoders alone and compares them by exact search of label embeddings; STAGE=all trains whole
-models and compares the fused scores. Each trial changes one thing of the default; further ones with TRIALS:
+models and compares the fused scores. Each trial changes one thing of the default; others instead with TRIALS, and
+what all of them share, options of `ngame train`, with OPTIONS:
 
-    TRIALS="loss.temperature=0.03 batching.label_points=false,loss.kind=triplet"
+    TRIALS="loss.temperature=0.03 batching.label_points=false,loss.kind=triplet" OPTIONS="--epochs 1"
 
 Runs are kept in bench/data/search: what is finished is not run again, what was stopped goes on. The table goes to
 standard output and to bench/results/.
 """
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +26,7 @@ from record import BENCH, RELEASE, kept, table
 TRIALS = {
     "encoder": [
         "loss.temperature=0.01", "loss.temperature=0.05", "loss.temperature=0.1", "loss.kind=triplet",
+        "loss.kind=triplet,batching.label_points=false", "loss.kind=triplet,batching.label_points=false,batching.sampler=random",
         "loss.every_positive=false", "batching.label_points=false", "batching.sampler=random", "batching.sampler=ann",
         "batching.refresh=2", "batching.cluster_most=64", "batching.hardest=0.5", "batching.batch_size=256",
         "batching.batch_size=1024", "optimiser.learning_rate=0.001", "optimiser.learning_rate=0.004",
@@ -57,17 +60,23 @@ def chosen_fusion(model):
     return {name: 100 * chosen[key] for name, key in FUSED_METRICS.items()} | {"seconds": seconds}
 
 
+def title(args, data):
+    """What was searched, as a name of files."""
+    shared = re.sub(r"[^\w.]+", "-", " ".join(args.options)).rstrip("-")
+    return f"{data.name}-{Path(args.encoder).name}-{args.text}-{args.stage}{shared}"
+
+
 def trial(args, data, settings, encoder):
     """What a setting reaches; models are not kept, only their figures."""
     name = settings.replace(",", "+").replace("/", "-") or "default"
-    model = BENCH / "data" / "search" / f"{data.name}-{args.text}-{Path(args.encoder).name}-{args.stage}-{name}"
+    model = BENCH / "data" / "search" / f"{title(args, data)}-{name}"
 
     def run():
         words = [RELEASE / "ngame", "train", data, "--out", model]
         if Path(f"{model}.run/plan.toml").exists():
             words += ["--resume"]
         elif not model.exists():
-            words += ["--text", args.text, "--encoder", encoder, *(["--only", "encoder"] if args.stage == "encoder" else ["--epochs", 0])]
+            words += ["--text", args.text, "--encoder", encoder, *(["--only", "encoder"] if args.stage == "encoder" else ["--epochs", 0]), *args.options]
             words += [word for setting in filter(None, settings.split(",")) for word in ("--set", setting)]
         if not model.exists():
             print(f"{data.name}: {settings or 'default'}", file=sys.stderr)
@@ -88,6 +97,7 @@ def main():
     parser.add_argument("--encoder", default="bag", help="bag, or a folder")
     parser.add_argument("--stage", default="encoder", choices=TRIALS)
     parser.add_argument("--trials", nargs="+", help="settings, those of one trial joined by commas")
+    parser.add_argument("--options", nargs=argparse.REMAINDER, default=[], help="for ngame train, the same for all")
     args = parser.parse_args()
     trials = ["", *(args.trials or TRIALS[args.stage])]
     for data in args.data:
@@ -107,8 +117,10 @@ def main():
         rows = [("held-out points, %", *names, "P@5 less the default's", "seconds")]
         rows += [(setting, *(f"{values[name]:.2f}" for name in names), f"{values['P@5'] - default['P@5']:+.2f}", f"{values['seconds']:.0f}")
                  for setting, values in ordered]
-        name = f"{data.name}-{Path(args.encoder).name}-{args.text}-{args.stage}"
+        name = title(args, data)
         command = f"make bench-search DATA={data.name} TEXT={args.text} ENCODER={Path(args.encoder).name} STAGE={args.stage}"
+        command += f' TRIALS="{" ".join(args.trials)}"' if args.trials else ""
+        command += f' OPTIONS="{" ".join(args.options)}"' if args.options else ""
         print(f"{name}\n{table(rows)}\n")
         record.write(f"search-{name}", f"Search of settings: {name}", command, table(rows), reached)
 
