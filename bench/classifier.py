@@ -19,7 +19,7 @@ from turns import Side
 
 OURS = RELEASE / "classifiers"
 BATCH = 512  # Of one-vs-all.
-ALL = dict(scale=20.0, rate=2e-3, bias_rate=2e-2, dropout=0.2)
+ALL = dict(scale=20.0, offset=-5.0, rate=2e-3, bias_rate=2e-2, dropout=0.2)
 TRIPLET_BATCH = 2048
 N_POINTS, N_LABELS, DIM = 2_250_000, 1_300_000, 384
 

@@ -82,7 +82,7 @@ def triplet(steps, margin=0.2, n_positives=3, n_negatives=5, rate=1e-3, dropout=
     return time.perf_counter() - began, table.weight.detach()
 
 
-def one_vs_all(steps, batch_size, scale, rate, bias_rate, dropout):
+def one_vs_all(steps, batch_size, scale, offset, rate, bias_rate, dropout):
     """Binary cross-entropy of every point with every label that has points; Adam in one kernel."""
     counts = np.bincount(truth.columns, minlength=len(labels))
     trained = np.flatnonzero(counts)
@@ -90,7 +90,7 @@ def one_vs_all(steps, batch_size, scale, rate, bias_rate, dropout):
     place[trained] = np.arange(len(trained))
     vectors = torch.nn.Parameter(labels[trained].clone())
     biases = torch.nn.Parameter(torch.from_numpy(
-        np.log((counts[trained] + 0.1) / (len(points) + 1)) - 0.25 * scale).float())
+        np.log((counts[trained] + 0.1) / (len(points) + 1)) + offset).float())
     optimiser = torch.optim.Adam([{"params": [vectors], "lr": rate}, {"params": [biases], "lr": bias_rate}], fused=True)
     order = np.random.default_rng(0).permutation(len(points))
     began = time.perf_counter()

@@ -53,14 +53,17 @@ PEERS = {"hnswlib": hnswlib_index, "faiss": faiss_index, "faiss-flat": faiss_fla
 
 def exact_best(vectors, queries, k):
     """The `k` best of every query, in no order."""
-    found = [np.argpartition(-(block @ vectors.T), k - 1, axis=1)[:, :k]
+    # Copies, or each would hold on to a place for every vector.
+    found = [np.argpartition(-(block @ vectors.T), k - 1, axis=1)[:, :k].copy()
              for block in np.array_split(queries, max(1, len(queries) // 100))]
     return np.concatenate(found)
 
 
 def main():
     peer, vectors, queries, k, target, connectivity, build_width = sys.argv[1:]
-    vectors, queries, k = np.load(vectors).astype(np.float32), np.load(queries).astype(np.float32), int(k)
+    # Mapped, so that all programs share them, unless they are of another type.
+    vectors, queries = (np.asarray(np.load(path, mmap_mode="r"), dtype=np.float32) for path in (vectors, queries))
+    k = int(k)
     exact = [set(row) for row in exact_best(vectors, queries, k).tolist()]
 
     began = time.process_time()

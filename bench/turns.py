@@ -9,15 +9,20 @@ from pathlib import Path
 
 
 class Side:
-    """One of the programs. It says that it is ready before its first turn."""
+    """One of the programs. It says that it is ready before its first turn; `wait=False` leaves that to `get_ready`."""
 
-    def __init__(self, name, command, **environment):
+    def __init__(self, name, command, wait=True, **environment):
         self.name = name
         command = [str(word) for word in command]
         print("  " + shlex.join(Path(word).name if "/" in word else word for word in command), file=sys.stderr)
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=dict(os.environ, **environment))
+        if wait:
+            self.get_ready()
+
+    def get_ready(self):
         self.ready = self.answer()
+        return self.ready
 
     def answer(self):
         line = self.process.stdout.readline()
