@@ -316,11 +316,12 @@ fn write_labels(
             let views: Vec<String> =
                 views.iter().map(|(name, says)| format!("{name} {}", ordinal(says.rank))).collect();
             let line = format!(
-                "by view: {}; embedding {:.3}, classifier {:.3}, {} training points",
+                "by view: {}; embedding {:.3}, classifier {:.3}, {} training {}",
                 views.join(", "),
                 why.embedding,
                 why.classifier,
-                why.frequency
+                why.frequency,
+                if why.frequency == 1 { "point" } else { "points" }
             );
             writeln!(out, "    {:WIDTH$}        {}", "", styled(DIM, line))?;
             for near in &why.nearest {
