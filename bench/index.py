@@ -5,11 +5,10 @@
 Every side builds a graph of the same vectors with the same connectivity and build width, two of them at a
 time on one thread each, tunes its search width until the recall of the exact 100 best is reached, and then
 answers all queries, in turns and alone. Seconds are those that a program ran, so that what else the machine
-does counts less. Ratio = ngame's queries per
-second / the peer's, the median over turns. The vectors are the titles of a data set's
-labels, with 2,000 test titles as queries, and synthetic unit vectors around centres (those of
-clustering.py). Exact search of all queries at once stands beside that of faiss. What was measured is kept in
-bench/data/index and not measured again. The tables go to standard output and to bench/results/.
+does counts less. Ratio = ngame's queries per second / the peer's, the median over turns. The vectors are the
+titles of a data set's labels, with 2,000 test titles as queries, and synthetic unit vectors around centres
+(those of clustering.py). Exact search of all queries at once stands beside that of faiss. What was measured is
+kept in bench/data/index and not measured again. The tables go to standard output and to bench/results/.
 """
 import argparse
 import gzip

@@ -245,8 +245,8 @@ impl Codes {
     /// The same of each of some queries: `look` is given the query's number and its bounds.
     ///
     /// # Panics
-    /// If there are no such rows or queries, the first query is no multiple of [`CodedQueries::TILE`], or they are
-    /// of other codes.
+    /// If there are no such rows or queries, the first query is no multiple of
+    /// [`CodedQueries::TILE`], or they are of other codes.
     pub fn bounds_of_many(
         &self,
         queries: &CodedQueries,

@@ -58,7 +58,7 @@ pub(super) struct Asked<'a> {
     pub(super) queries: &'a VectorMatrix,
     /// Vectors wanted for every query.
     pub(super) k: usize,
-    /// Those that no query may have.
+    /// For every query those it may not have.
     pub(super) excluded: Option<&'a Csr>,
 }
 
@@ -80,7 +80,6 @@ pub(super) struct Searched<'a> {
 impl Searched<'_> {
     /// The best of these rows for every query.
     pub(super) fn search(&self, asked: &Asked<'_>, observer: &dyn Observer) -> Result<ScoredCsr> {
-        let n_queries = asked.queries.n_rows();
         assert_eq!(asked.queries.dim(), self.vectors.dim(), "queries are as long as vectors");
         assert!(u32::try_from(self.vectors.n_rows()).is_ok(), "vectors are counted in u32");
         // Codes that are not kept have to be worth making; and every thread wants queries of its own.
@@ -89,9 +88,10 @@ impl Searched<'_> {
             Some(_) => BLOCK[0].min(CodedQueries::TILE * n_threads),
             None => BLOCK[0] * n_threads,
         };
-        match Codes::suit_many() && n_queries >= enough {
-            true => self.by_codes(asked, observer),
-            false => self.by_products(asked, observer),
+        if Codes::suit_many() && asked.queries.n_rows() >= enough {
+            self.by_codes(asked, observer)
+        } else {
+            self.by_products(asked, observer)
         }
     }
 
