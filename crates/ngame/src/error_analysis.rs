@@ -130,6 +130,7 @@ pub fn analyse_errors(
             vectors,
             extra: Some(&known),
             excluded: Some(&points.filter().select(&rows)),
+            absent: None,
         };
         let fusion = &model.fusion;
         let described =

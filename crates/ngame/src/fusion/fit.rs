@@ -200,21 +200,17 @@ pub fn fit(examples: &Examples, task: &FusionTask<'_>, observer: &dyn Observer) 
     };
     let kinds: Vec<&Kind> = kinds.iter().filter(is_possible).collect();
     let folds: Vec<Fold> = (0..FOLDS).map(|fold| Fold::new(examples, fold, task)).collect();
-    let mut tried = Vec::new();
-    let mut best: Option<(f64, usize, Kind, Vec<f32>)> = None;
-    for (at, kind) in kinds.iter().enumerate() {
+    let (mut ways, mut tried, mut all_scores) = (Vec::new(), Vec::new(), Vec::new());
+    for kind in kinds {
         let (kind, methods) = kind.learn_folds(&folds, task, observer)?;
         let scores = cross_fitted(&methods, examples, task);
-        let reached = judge(kind.name(), examples, &scores, task.inverse_propensities);
-        let value = reached.value(task.aim);
-        // A later one is more complicated, so it has to be better, not as good.
-        if best.as_ref().is_none_or(|(most, ..)| value > *most) {
-            best = Some((value, at, kind, scores));
-        }
-        tried.push(reached);
+        tried.push(judge(kind.name(), examples, &scores, task.inverse_propensities));
+        ways.push(kind);
+        all_scores.push(scores);
     }
-    let (_, chosen, kind, scores) = best.expect("at least one way is tried");
+    let chosen = best(&tried, task.aim);
     tried[chosen].chosen = true;
+    let (kind, scores) = (ways[chosen], &all_scores[chosen]);
     // Calibration is about the labels that will be shown: those that views propose.
     let shown = || (0..examples.n_pairs()).filter(|&pair| examples.found[pair]);
     let shown_scores: Vec<f32> = shown().map(|pair| scores[pair]).collect();
@@ -228,6 +224,30 @@ pub fn fit(examples: &Examples, task: &FusionTask<'_>, observer: &dyn Observer) 
         calibration: Isotonic::fit(&shown_scores, &is_true),
         tried,
     })
+}
+
+/// The way that the aim asks for, of those that put at least as many right labels at the top as each of
+/// the two scores alone: what is gained with rare labels is not worth less than that, unless they are all
+/// that is asked for.
+fn best(tried: &[Tried], aim: Aim) -> usize {
+    let is_part = |way: &&Tried| {
+        [Kind::Embedding, Kind::Classifier].iter().any(|part| part.name() == way.method)
+    };
+    let floor = match aim {
+        Aim::Tail => f64::NEG_INFINITY,
+        Aim::Precision | Aim::Balanced => {
+            tried.iter().filter(is_part).map(Tried::plain).fold(f64::NEG_INFINITY, f64::max)
+        }
+    };
+    let mut best = None;
+    for (at, way) in tried.iter().enumerate().filter(|(_, way)| way.plain() >= floor) {
+        let value = way.value(aim);
+        // A later one is more complicated, so it has to be better, not as good.
+        if best.is_none_or(|(_, most)| value > most) {
+            best = Some((at, value));
+        }
+    }
+    best.expect("the part that is the floor is one").0
 }
 
 /// A fusion for data with too few points to learn one from: both scores added up, and a probability
@@ -437,12 +457,49 @@ fn judge(method: &str, examples: &Examples, scores: &[f32], weights: &[f64]) -> 
 impl Tried {
     /// What is to be as high as possible.
     fn value(&self, aim: Aim) -> f64 {
-        let plain = self.precision_1 + self.precision_5;
         let weighted = self.psprecision_1 + self.psprecision_5;
         match aim {
-            Aim::Precision => plain,
-            Aim::Balanced => plain + weighted,
+            Aim::Precision => self.plain(),
+            Aim::Balanced => self.plain() + weighted,
             Aim::Tail => weighted,
         }
+    }
+
+    /// How many right labels are at the top.
+    fn plain(&self) -> f64 {
+        self.precision_1 + self.precision_5
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn way(method: &str, plain: f64, weighted: f64) -> Tried {
+        Tried {
+            method: method.to_owned(),
+            precision_1: plain,
+            precision_5: 0.0,
+            psprecision_1: weighted,
+            psprecision_5: 0.0,
+            chosen: false,
+        }
+    }
+
+    #[test]
+    fn a_fusion_behind_one_of_its_parts_is_chosen_for_rare_labels_only() {
+        let mut tried =
+            [way("embedding", 0.2, 0.4), way("classifier", 0.5, 0.2), way("boosted", 0.4, 0.5)];
+        assert_eq!(best(&tried, Aim::Balanced), 1, "0.9 in all, but 0.4 is below 0.5");
+        assert_eq!(best(&tried, Aim::Precision), 1);
+        assert_eq!(best(&tried, Aim::Tail), 2);
+        tried[2] = way("boosted", 0.5, 0.5);
+        assert_eq!(best(&tried, Aim::Balanced), 2);
+        assert_eq!(best(&tried, Aim::Precision), 1, "no better, and more complicated");
+    }
+
+    #[test]
+    fn what_has_no_parts_is_chosen_by_what_it_reaches() {
+        assert_eq!(best(&[way("tree", 0.3, 0.3), way("boosted", 0.2, 0.5)], Aim::Balanced), 1);
     }
 }

@@ -204,7 +204,7 @@ impl Predictor {
         observer: &dyn Observer,
     ) -> Result<Vec<Candidates>> {
         let Model { views, fusion, .. } = &self.model;
-        let queries = Queries { texts, vectors, extra: None, excluded };
+        let queries = Queries { texts, vectors, extra: None, excluded, absent: None };
         views.candidates(queries, fusion.shortlists, &fusion.columns, observer)
     }
 

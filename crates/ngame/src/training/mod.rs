@@ -23,6 +23,7 @@ mod encoder_run;
 mod encoder_step;
 mod history;
 mod lexical_stage;
+mod lost_labels;
 mod metrics_log;
 mod model_config;
 mod plan;

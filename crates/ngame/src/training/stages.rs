@@ -22,6 +22,7 @@ use super::corpus::Corpus;
 use super::encoder_run::{EncoderSummary, TrainedEncoder, train_encoder, upper_layers};
 use super::history::StageDone;
 use super::lexical_stage::train_lexical;
+use super::lost_labels::LostLabels;
 use super::metrics_log::MetricsLog;
 use super::model_config::IndexChoice;
 use super::plan::TrainPlan;
@@ -283,6 +284,8 @@ impl Run<'_> {
             (None, Some(valid)) => valid.texts.clone(),
             (points, _) => self.dataset.train.texts.select(points.as_deref().unwrap_or(&[])),
         };
+        let of_all = self.dataset.train.by_point.column_counts();
+        let lost = LostLabels::of(&self.corpus.held_out, &views.counts, &of_all);
         let n = vectors.held_out.n_rows();
         let mut examples = Examples::default();
         let quiet = StopOnly(self.observer);
@@ -301,11 +304,13 @@ impl Run<'_> {
                 vectors: &VectorMatrix::from_f32(window, vectors.held_out.dim()),
                 extra: Some(&own),
                 excluded: Some(&excluded),
+                absent: lost.as_ref().map(LostLabels::as_slice),
             };
-            for (row, found) in
-                views.candidates(queries, config.shortlists(), &columns, &quiet)?.iter().enumerate()
-            {
-                examples.push(found, own.row(row));
+            let described = views.candidates(queries, config.shortlists(), &columns, &quiet)?;
+            for (found, own) in described.iter().zip(own.rows()) {
+                if lost.as_ref().is_none_or(|lost| lost.leave_some(own)) {
+                    examples.push(found, own);
+                }
             }
             self.observer.event(Event::Advanced(rows.len() as u64));
         }

@@ -42,6 +42,8 @@ pub struct Queries<'a> {
     pub extra: Option<&'a Csr>,
     /// Labels that are none.
     pub excluded: Option<&'a Csr>,
+    /// Labels that are none of any text: (labels).
+    pub absent: Option<&'a [bool]>,
 }
 
 /// How many candidates each view proposes; where a setting names some, the others stay what they are.
@@ -156,7 +158,8 @@ impl Views {
                 labels.sort_unstable();
                 labels.dedup();
                 let excluded = row(queries.excluded);
-                labels.retain(|label| excluded.binary_search(label).is_err());
+                let is_absent = |label: u32| queries.absent.is_some_and(|a| a[label as usize]);
+                labels.retain(|label| excluded.binary_search(label).is_err() && !is_absent(*label));
                 let found =
                     labels.iter().map(|label| proposed.binary_search(label).is_ok()).collect();
                 let longer = longer.row(query).to_vec();
