@@ -81,11 +81,11 @@ def ours(args, data, encoder, seed, folder):
 
 
 def siamese_settings(args, data, folder):
-    """Steps, batch size, rate and temperature of the MiniLM run of ngame beside it."""
+    """Steps, batch size, rate, temperature and trained layers of the MiniLM run of ngame beside it."""
     plan = tomllib.loads((model_of(args, data, MINILM, 0, folder) / "plan.toml").read_text())
     config = plan["config"]
     return [plan["n_steps"], config["batching"]["batch_size"], config["optimiser"]["learning_rate"],
-            config["loss"]["temperature"]]
+            config["loss"]["temperature"], config["encoder"].get("trained_layers", "all")]
 
 
 def peer(args, data, name, folder):

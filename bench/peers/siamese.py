@@ -1,8 +1,8 @@
 """A plain siamese training in PyTorch, the way people write it: random batches of points and one of their labels,
 in-batch softmax, AdamW with warm-up and linear decay; then the nearest label texts. The same encoder, loss,
-batch size, rate and steps as the run of ngame beside it.
+batch size, rate, steps and trained layers as the run of ngame beside it.
 
-    siamese.py DATA TEXT siamese OUT ENCODER STEPS BATCH RATE TEMPERATURE
+    siamese.py DATA TEXT siamese OUT ENCODER STEPS BATCH RATE TEMPERATURE LAYERS
 """
 import random
 import sys
@@ -21,15 +21,19 @@ def main():
     peer = Peer()
     data = peer.data
     encoder, steps, batch, rate, temperature = sys.argv[5], int(sys.argv[6]), int(sys.argv[7]), *map(float, sys.argv[8:10])
+    n_layers = None if sys.argv[10] == "all" else int(sys.argv[10])
     model = SentenceTransformer(encoder, device="cpu")
     model.max_seq_length = 32 if peer.text == "title" else 128
+    bert = model[0].auto_model
+    for frozen in [bert.embeddings, *bert.encoder.layer[:-n_layers]] if n_layers else []:
+        frozen.requires_grad_(False)
 
     def vectors(texts):
         tokens = model.tokenize(texts)
         return torch.nn.functional.normalize(model(tokens)["sentence_embedding"])
 
     def train():
-        optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)
+        optimiser = torch.optim.AdamW([weight for weight in model.parameters() if weight.requires_grad], lr=rate, weight_decay=0.01)
         warm = max(1, steps // 10)
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimiser, lambda step: min((step + 1) / warm, (steps - step) / max(1, steps - warm)))
