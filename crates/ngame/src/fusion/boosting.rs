@@ -14,6 +14,7 @@ use super::binned::{Binned, n_rows};
 use super::flat_trees::FlatTrees;
 use super::growth::grow;
 use super::histogram::Member;
+use super::linear::LinearModel;
 use super::objective::{Objective, Pairs};
 use super::tree::{RegressionTree, TreeOptions};
 use crate::progress::{Event, Observer};
@@ -38,6 +39,9 @@ pub struct BoostingOptions {
     pub features: f64,
     /// Where the choice of both comes from.
     pub seed: u64,
+    /// Whether the first tree corrects a weighted sum of the features; else it corrects one score for
+    /// all pairs.
+    pub linear: bool,
 }
 
 impl Default for BoostingOptions {
@@ -49,6 +53,7 @@ impl Default for BoostingOptions {
             pairs: 1.0,
             features: 1.0,
             seed: 0,
+            linear: false,
         }
     }
 }
@@ -83,6 +88,9 @@ impl BoostingOptions {
 pub struct BoostedTrees {
     n_features: usize,
     base: f32,
+    /// What stands in the place of the base, if trees began with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    linear: Option<LinearModel>,
     trees: Vec<RegressionTree>,
     /// The same trees, as [`Self::predict_many`] walks them.
     #[serde(skip)]
@@ -92,7 +100,8 @@ pub struct BoostedTrees {
 impl PartialEq for BoostedTrees {
     /// How the trees are laid out does not matter.
     fn eq(&self, other: &Self) -> bool {
-        self.n_features == other.n_features && self.base == other.base && self.trees == other.trees
+        let all = |it: &Self| (it.n_features, it.base, it.linear.clone());
+        all(self) == all(other) && self.trees == other.trees
     }
 }
 
@@ -112,10 +121,14 @@ impl BoostedTrees {
     ) -> Result<Self> {
         pairs.assert_usable(objective);
         let binned = Binned::new(pairs.features, pairs.n_features);
-        let base = objective.base(pairs);
-        let mut boosted =
-            Self { n_features: pairs.n_features, base, trees: Vec::new(), flat: OnceLock::new() };
-        let mut scores = vec![f64::from(base); pairs.n_pairs()];
+        let mut boosted = Self {
+            n_features: pairs.n_features,
+            base: objective.base(pairs),
+            linear: options.linear.then(|| LinearModel::fit(pairs)).flatten(),
+            trees: Vec::new(),
+            flat: OnceLock::new(),
+        };
+        let mut scores = boosted.starts(pairs);
         let mut derived = vec![Member::default(); pairs.n_pairs()];
         let (mut members, mut spare) = (Vec::new(), derived.clone());
         let total = Some(options.n_trees as u64);
@@ -157,13 +170,23 @@ impl BoostedTrees {
     pub fn losses(&self, pairs: &Pairs<'_>, objective: Objective) -> Vec<f64> {
         pairs.assert_usable(objective);
         assert_eq!(pairs.n_features, self.n_features, "pairs have the features of the trees");
-        let mut scores = vec![f64::from(self.base); pairs.n_pairs()];
+        let mut scores = self.starts(pairs);
         let mut losses = vec![objective.loss(pairs, &scores)];
         for tree in &self.trees {
             tree.add_answers(pairs, &mut scores);
             losses.push(objective.loss(pairs, &scores));
         }
         losses
+    }
+
+    /// The score of a pair before the first tree.
+    fn start(&self, row: &[f32]) -> f64 {
+        self.linear.as_ref().map_or(f64::from(self.base), |linear| linear.predict(row))
+    }
+
+    fn starts(&self, pairs: &Pairs<'_>) -> Vec<f64> {
+        let rows = pairs.features.par_chunks_exact(pairs.n_features);
+        rows.with_min_len(ROWS).map(|row| self.start(row)).collect()
     }
 
     /// Leaves the first trees only.
@@ -179,7 +202,7 @@ impl BoostedTrees {
     /// passed [`BoostedTrees::check`].
     pub fn predict(&self, row: &[f32]) -> f32 {
         let answers = self.trees.iter().map(|tree| f64::from(tree.predict(row)));
-        answers.fold(f64::from(self.base), |score, answer| score + answer) as f32
+        answers.fold(self.start(row), |score, answer| score + answer) as f32
     }
 
     /// Writes the scores of many pairs, given row by row: the same as of each by itself, but faster.
@@ -191,7 +214,10 @@ impl BoostedTrees {
         let flat = self.flat.get_or_init(|| FlatTrees::new(&self.trees));
         let rows = features.par_chunks(ROWS * self.n_features);
         scores.par_chunks_mut(ROWS).zip(rows).for_each(|(scores, rows)| {
-            let mut sums = [f64::from(self.base); ROWS];
+            let mut sums = [0.0; ROWS];
+            for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(self.n_features)) {
+                *sum = self.start(row);
+            }
             flat.add_answers(rows, self.n_features, &mut sums[..scores.len()]);
             for (score, sum) in scores.iter_mut().zip(sums) {
                 *score = sum as f32;
@@ -220,6 +246,7 @@ impl BoostedTrees {
         if !self.base.is_finite() {
             return Err(format!("the base {} is not finite", self.base));
         }
+        self.linear.as_ref().map_or(Ok(()), |linear| linear.check(n_features))?;
         self.trees.iter().enumerate().try_for_each(|(number, tree)| {
             tree.check(n_features).map_err(|problem| format!("tree {number}, {problem}"))
         })

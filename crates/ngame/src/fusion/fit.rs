@@ -31,7 +31,8 @@ const FEW: usize = 20;
 const TREE_DEPTH: usize = 7;
 
 /// How trees are boosted: small steps and large leaves, as a few hundred points must be enough, and
-/// every tree on other pairs and features. Of at most so many trees, the folds say how many help.
+/// every tree on other pairs and features, beginning with what a weighted sum gets wrong. Of at most so
+/// many trees, the folds say how many help.
 const BOOSTING: BoostingOptions = BoostingOptions {
     n_trees: 200,
     learning_rate: 0.1,
@@ -39,6 +40,7 @@ const BOOSTING: BoostingOptions = BoostingOptions {
     pairs: 0.7,
     features: 0.5,
     seed: 0,
+    linear: true,
 };
 
 /// What a way to score is chosen by.

@@ -16,6 +16,7 @@ struct Golden {
     tree: GoldenTree,
     tree_of_truth: GoldenTree,
     boosting: GoldenBoosting,
+    linear: GoldenLinear,
     isotonic: GoldenIsotonic,
 }
 
@@ -35,6 +36,11 @@ struct GoldenBoosting {
     min_samples_leaf: usize,
     l2_regularization: f64,
     n_fitted: usize,
+    scores: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct GoldenLinear {
     scores: Vec<f32>,
 }
 
@@ -122,6 +128,26 @@ fn boosted_trees_are_those_of_scikit_learn() {
     let mut scores = vec![0.0; is_true.len()];
     trees.predict_many(&features, &mut scores);
     let distance = distance(&scores, &expected.scores);
+    assert!(distance < 1e-5, "{distance}");
+}
+
+#[test]
+fn a_weighted_sum_is_that_of_scikit_learn() {
+    let golden = Golden::read();
+    let (features, is_true) = (golden.features(), truth(&golden.is_true));
+    let weight = |pair: usize| if pair.is_multiple_of(3) { 2.0 } else { 1.0 };
+    let weights: Vec<f32> = (0..is_true.len()).map(weight).collect();
+    let pairs = Pairs {
+        features: &features,
+        n_features: golden.n_features,
+        is_true: &is_true,
+        weights: Some(&weights),
+        offsets: None,
+    };
+    let linear = LinearModel::fit(&pairs).expect("some pairs are true and some are not");
+    let rows = features.chunks(golden.n_features);
+    let scores: Vec<f32> = rows.map(|row| linear.predict(row) as f32).collect();
+    let distance = distance(&scores, &golden.linear.scores);
     assert!(distance < 1e-5, "{distance}");
 }
 

@@ -13,7 +13,8 @@
 //!
 //! - [`Binned`] turns features into bytes, so that a split is found by counting and not by sorting;
 //! - [`RegressionTree`] is one tree: squared error, or any loss by its gradients;
-//! - [`BoostedTrees`] are many small trees, each correcting those before it;
+//! - [`BoostedTrees`] are many small trees, each correcting those before it, and the first one a
+//!   [`LinearModel`] where that is asked for;
 //! - [`Isotonic`] says how often a score as high as this one was right.
 //!
 //! The same pairs give the same bytes on any number of threads. What is loaded from a file is checked
@@ -27,6 +28,7 @@ mod fused;
 mod growth;
 mod histogram;
 mod isotonic;
+mod linear;
 mod objective;
 mod tree;
 
@@ -40,5 +42,6 @@ pub use boosting::{BoostedTrees, BoostingOptions};
 pub use fit::{Aim, Examples, FusionTask, MethodChoice, fit};
 pub use fused::{Fusion, Method, Tried};
 pub use isotonic::Isotonic;
+pub use linear::LinearModel;
 pub use objective::{Objective, Pairs};
 pub use tree::{RegressionTree, TreeOptions};

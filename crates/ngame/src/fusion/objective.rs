@@ -61,7 +61,7 @@ impl Pairs<'_> {
         );
     }
 
-    fn weight(&self, pair: usize) -> f64 {
+    pub(super) fn weight(&self, pair: usize) -> f64 {
         self.weights.map_or(1.0, |weights| f64::from(weights[pair]))
     }
 }
@@ -232,12 +232,12 @@ fn weighted_mean<T: Send>(
     if weight > 0.0 { sum / weight } else { 0.0 }
 }
 
-fn sigmoid(x: f64) -> f64 {
+pub(super) fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
 /// log(1 + e^x), without overflow.
-fn softplus(x: f64) -> f64 {
+pub(super) fn softplus(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 

@@ -57,6 +57,7 @@ fn losses_are_those_of_the_first_trees() {
             pairs: 0.7,
             features: 0.5,
             seed: 3,
+            linear: false,
         };
         let fit = |n_trees| {
             let options = BoostingOptions { n_trees, ..options };
@@ -181,7 +182,7 @@ fn the_same_bytes_on_any_number_of_threads() {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
             pool.install(|| {
                 let options = BoostingOptions { n_trees: 5, ..Default::default() };
-                let options = BoostingOptions { pairs: 0.8, ..options };
+                let options = BoostingOptions { pairs: 0.8, linear: true, ..options };
                 let trees =
                     BoostedTrees::fit(&pairs(&train), objective, &options, &Silent).unwrap();
                 let losses = trees.losses(&pairs(&held_out), objective);
@@ -216,9 +217,51 @@ fn many_pairs_get_the_scores_that_each_gets_alone() {
 }
 
 #[test]
+fn trees_that_begin_with_a_sum_correct_it() {
+    let (made, more) = (noisy(200, 10, 4), noisy(200, 10, 5));
+    let (made, more) = (pairs(&made), pairs(&more));
+    let fit = |n_trees| {
+        let tree = TreeOptions { depth: 3, min_leaf: 20, ..Default::default() };
+        let options = BoostingOptions { n_trees, tree, linear: true, ..Default::default() };
+        BoostedTrees::fit(&made, Objective::Logistic, &options, &Silent).unwrap()
+    };
+    let (sum, trees) = (LinearModel::fit(&made).unwrap(), fit(20));
+    let losses = trees.losses(&more, Objective::Logistic);
+    let of_sum: Vec<f64> = more.features.chunks(2).map(|row| sum.predict(row)).collect();
+    assert!((losses[0] - Objective::Logistic.loss(&more, &of_sum)).abs() < 1e-9);
+    // One feature times the sign of the other is what no sum can say.
+    assert!(losses[20] < losses[0] - 0.01, "{losses:?}");
+    let loss = loss_of(&trees, Objective::Logistic, &more);
+    assert!((loss - losses[20]).abs() < 1e-6, "{loss}");
+    let mut scores = vec![0.0; more.n_pairs()];
+    trees.predict_many(more.features, &mut scores);
+    let alone: Vec<f32> = more.features.chunks(2).map(|row| trees.predict(row)).collect();
+    assert_eq!(scores, alone);
+}
+
+#[test]
+fn there_is_no_sum_without_true_and_false_pairs_and_missing_features_weigh_nothing() {
+    let features = [1.0, f32::NAN, 2.0, f32::NAN, 3.0, f32::INFINITY];
+    let fit = |is_true: [bool; 3]| {
+        LinearModel::fit(&Pairs {
+            features: &features,
+            n_features: 2,
+            is_true: &is_true,
+            weights: None,
+            offsets: None,
+        })
+    };
+    assert_eq!((fit([true; 3]), fit([false; 3])), (None, None));
+    let sum = fit([false, false, true]).unwrap();
+    assert_eq!(sum.check(2), Ok(()));
+    assert!(sum.predict(&[1.0, 0.0]) < sum.predict(&[3.0, 0.0]));
+    assert_eq!(sum.predict(&[1.0, -7.0]), sum.predict(&[1.0, f32::NAN]));
+}
+
+#[test]
 fn damaged_boosted_trees_are_refused() {
     let made = noisy(40, 5, 8);
-    let options = BoostingOptions { n_trees: 3, ..Default::default() };
+    let options = BoostingOptions { n_trees: 3, linear: true, ..Default::default() };
     let trees = BoostedTrees::fit(&pairs(&made), Objective::Logistic, &options, &Silent).unwrap();
     let written = serde_json::to_value(&trees).unwrap();
     let read = |value| serde_json::from_value::<BoostedTrees>(value).unwrap();
@@ -231,6 +274,8 @@ fn damaged_boosted_trees_are_refused() {
         ("/trees/1/nodes/0/split/threshold", 1e39.into(), "the threshold inf is not finite"),
         ("/trees/1/nodes", serde_json::json!([]), "tree 1, the tree has no nodes"),
         ("/base", 1e39.into(), "the base inf is not finite"),
+        ("/linear/weights/1", 1e39.into(), "the weight inf is not finite"),
+        ("/linear/means", serde_json::json!([0.5]), "2 weights and 1 means for 2 features"),
     ] {
         let mut damaged = written.clone();
         *damaged.pointer_mut(place).unwrap() = value;
