@@ -153,10 +153,10 @@ impl Curve {
             all.slope.iter_mut().zip(chunk.slope).for_each(|(sum, part)| *sum += part);
             all.bend.iter_mut().zip(chunk.bend).for_each(|(sum, part)| *sum += part);
         }
-        for weight in 0..n - 1 {
-            all.loss += 0.5 * RIDGE * at[weight] * at[weight];
-            all.slope[weight] += RIDGE * at[weight];
-            all.bend[weight * n + weight] += RIDGE;
+        for (place, weight) in at[..n - 1].iter().enumerate() {
+            all.loss += 0.5 * RIDGE * weight * weight;
+            all.slope[place] += RIDGE * weight;
+            all.bend[place * n + place] += RIDGE;
         }
         all
     }
