@@ -295,3 +295,40 @@ pub(crate) fn with_bias_unit(vectors: &VectorMatrix) -> VectorMatrix {
     }
     VectorMatrix::from_f32(longer, dim + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::ExactIndex;
+    use crate::progress::Silent;
+
+    #[test]
+    fn labels_that_are_absent_are_no_candidates_and_nothing_is_compared_with_them() {
+        let classifiers = [0.9, 0.0, 0.5, 0.0, 0.2, 0.0]; // (3 labels, 1 number and a bias)
+        let classifiers = Arc::new(VectorMatrix::from_f32(classifiers.to_vec(), 2));
+        let views = Views {
+            embeddings: VectorMatrix::from_f32(vec![1.0; 3], 1),
+            index: AnyIndex::Exact(ExactIndex::new(Arc::clone(&classifiers))),
+            classifiers,
+            counts: vec![0, 2, 3],
+            votes: None,
+            lexical: None,
+        };
+        let found = |absent: Option<&[bool]>| {
+            let queries = Queries {
+                texts: &["a text"].into_iter().collect(),
+                vectors: &VectorMatrix::from_f32(vec![1.0], 1),
+                extra: Some(&Csr::from_pairs(1, 3, vec![(0, 0)])),
+                excluded: None,
+                absent,
+            };
+            let columns = [Column::ClassifierGap];
+            let found = views.candidates(queries, Shortlists::default(), &columns, &Silent);
+            found.unwrap().remove(0)
+        };
+        let all = found(None);
+        assert_eq!((all.labels, all.descriptors[0]), (vec![0, 1, 2], 0.0));
+        let rest = found(Some(&[true, false, false]));
+        assert_eq!((rest.labels, rest.descriptors[0]), (vec![1, 2], 0.0));
+    }
+}
