@@ -228,9 +228,8 @@ pub fn fit(examples: &Examples, task: &FusionTask<'_>, observer: &dyn Observer) 
     })
 }
 
-/// The way that the aim asks for, of those that put at least as many right labels at the top as each of
-/// the two scores alone: what is gained with rare labels is not worth less than that, unless they are all
-/// that is asked for.
+/// The way that the aim asks for, of those that put at least as many right labels at the top as either
+/// score alone. Fewer would be too high a price for rare labels, unless these are all that is asked for.
 fn best(tried: &[Tried], aim: Aim) -> usize {
     let is_part = |way: &&Tried| {
         [Kind::Embedding, Kind::Classifier].iter().any(|part| part.name() == way.method)
