@@ -80,6 +80,7 @@ mod folder_aside;
 pub mod fusion;
 pub mod index;
 pub mod lexical;
+mod logistic;
 pub mod loss;
 pub mod metrics;
 pub mod model;

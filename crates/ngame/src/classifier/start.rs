@@ -17,6 +17,7 @@ use rand::RngExt;
 use super::task::Task;
 use crate::data::Csr;
 use crate::encoder::VectorMatrix;
+use crate::logistic::{Curve, lowest, sigmoid};
 use crate::random::generator;
 
 /// What pairs are drawn for.
@@ -51,6 +52,12 @@ struct Pair {
     prior: f64,
     is_true: bool,
     weight: f64,
+}
+
+impl Pair {
+    fn odds(&self, scale: f64, offset: f64) -> f64 {
+        scale * self.cosine + offset + self.prior
+    }
 }
 
 impl LogitStart {
@@ -123,67 +130,29 @@ fn draw(task: &Task<'_>, labels: &VectorMatrix, seed: u64) -> Vec<Pair> {
     pairs
 }
 
-/// The two numbers by Newton's method: the loss is convex, and a step that makes it higher is halved.
+/// The two numbers with which the pairs are likeliest, the scale within its bounds.
 fn regress(pairs: &[Pair]) -> LogitStart {
-    let logit = |[scale, offset]: [f64; 2], pair: &Pair| scale * pair.cosine + offset + pair.prior;
-    let loss = |at: [f64; 2]| -> f64 {
-        let cost = |pair: &Pair| {
-            let logit = if pair.is_true { -logit(at, pair) } else { logit(at, pair) };
-            pair.weight * (logit.max(0.0) + (-logit.abs()).exp().ln_1p())
-        };
-        pairs.iter().map(cost).sum()
+    let curve_at = |at: &[f64]| {
+        let mut curve = Curve::flat(2);
+        for pair in pairs {
+            let odds = pair.odds(at[0], at[1]);
+            curve.add_case(odds, &[pair.cosine, 1.0], pair.is_true, pair.weight);
+        }
+        curve
     };
     let LogitStart { scale, offset } = LogitStart::default();
-    let mut at = [f64::from(scale), f64::from(offset)];
-    let mut height = loss(at);
-    for _ in 0..50 {
-        let (mut slope, mut curve) = ([0.0; 2], [0.0; 3]);
-        for pair in pairs {
-            let chance = 1.0 / (1.0 + (-logit(at, pair)).exp());
-            let error = pair.weight * (chance - f64::from(u8::from(pair.is_true)));
-            let bend = pair.weight * chance * (1.0 - chance);
-            slope[0] += error * pair.cosine;
-            slope[1] += error;
-            curve[0] += bend * pair.cosine * pair.cosine;
-            curve[1] += bend * pair.cosine;
-            curve[2] += bend;
-        }
-        let determinant = curve[0] * curve[2] - curve[1] * curve[1];
-        if determinant <= f64::EPSILON * curve[0] * curve[2] {
-            break;
-        }
-        let step = [
-            (curve[2] * slope[0] - curve[1] * slope[1]) / determinant,
-            (curve[0] * slope[1] - curve[1] * slope[0]) / determinant,
-        ];
-        let tried = (0..30).map(|halvings| {
-            let share = 0.5_f64.powi(halvings);
-            [at[0] - share * step[0], at[1] - share * step[1]]
-        });
-        let Some((next, lower)) =
-            tried.map(|next| (next, loss(next))).find(|(_, lower)| *lower < height)
-        else {
-            break;
-        };
-        let gained = height - lower;
-        (at, height) = (next, lower);
-        if gained < 1e-9 * height {
-            break;
-        }
-    }
+    let at = lowest(vec![f64::from(scale), f64::from(offset)], curve_at);
     let scale = at[0].clamp(*SCALES.start(), *SCALES.end());
-    if scale != at[0] {
-        at[1] = offset_at(pairs, scale);
-    }
-    LogitStart { scale: scale as f32, offset: at[1] as f32 }
+    let offset = if scale == at[0] { at[1] } else { offset_at(pairs, scale) };
+    LogitStart { scale: scale as f32, offset: offset as f32 }
 }
 
 /// The offset with which as many pairs are expected to be true as are, at a given scale.
 fn offset_at(pairs: &[Pair], scale: f64) -> f64 {
     let too_many = |offset: f64| {
         let excess = |pair: &Pair| {
-            let logit = scale * pair.cosine + offset + pair.prior;
-            pair.weight * (1.0 / (1.0 + (-logit).exp()) - f64::from(u8::from(pair.is_true)))
+            let chance = sigmoid(pair.odds(scale, offset));
+            pair.weight * (chance - f64::from(u8::from(pair.is_true)))
         };
         pairs.iter().map(excess).sum::<f64>() > 0.0
     };

@@ -7,7 +7,8 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::objective::{Pairs, sigmoid, softplus};
+use super::objective::Pairs;
+use crate::logistic::{Curve, lowest};
 
 /// Pairs handled by one thread at a time. Fixed, as sums depend on how they are cut.
 const CHUNK: usize = 8_192;
@@ -15,12 +16,6 @@ const CHUNK: usize = 8_192;
 /// What keeps weights of features that say the same from growing against each other. It is weak: a few
 /// pairs outweigh it.
 const RIDGE: f64 = 1.0;
-
-/// The most steps of Newton's method, which takes about eight.
-const STEPS: usize = 50;
-
-/// The share by which a step has to lower the loss for another to follow.
-const ENOUGH: f64 = 1e-9;
 
 /// The weights of features, and what counts in the place of those that are missing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,23 +41,7 @@ impl LinearModel {
             (0..pairs.n_features).map(|feature| Scale::of(pairs, feature)).collect();
         let mut at = vec![0.0; scales.len() + 1]; // Of scaled features, and the bias behind them.
         at[scales.len()] = (right / wrong).ln();
-        let mut here = Curve::at(&at, pairs, &scales);
-        for _ in 0..STEPS {
-            let Some(mut step) = here.newton_step() else { break };
-            // The loss is convex, so that a step which makes it higher is only too long.
-            let next = (0..20).find_map(|_| {
-                let there: Vec<f64> = at.iter().zip(&step).map(|(at, step)| at - step).collect();
-                let curve = Curve::at(&there, pairs, &scales);
-                step.iter_mut().for_each(|step| *step *= 0.5);
-                (curve.loss < here.loss).then_some((there, curve))
-            });
-            let Some((there, curve)) = next else { break };
-            let is_done = here.loss - curve.loss < ENOUGH * here.loss;
-            (at, here) = (there, curve);
-            if is_done {
-                break;
-            }
-        }
+        let at = lowest(at, |at| curve_at(at, pairs, &scales));
         let weights = || at.iter().zip(&scales).map(|(at, scale)| at * scale.inverse);
         let shift: f64 = weights().zip(&scales).map(|(weight, scale)| weight * scale.mean).sum();
         Some(Self {
@@ -122,86 +101,28 @@ impl Scale {
     }
 }
 
-/// The loss at some weights, and how it goes on from there.
-struct Curve {
-    loss: f64,
-    slope: Vec<f64>, // (weights)
-    bend: Vec<f64>,  // (weights, weights), the lower triangle
-}
-
-impl Curve {
-    fn at(at: &[f64], pairs: &Pairs<'_>, scales: &[Scale]) -> Self {
-        let n = at.len();
-        let zero = || Self { loss: 0.0, slope: vec![0.0; n], bend: vec![0.0; n * n] };
-        let of_chunk = |chunk: usize| {
-            let mut sum = zero();
-            let mut values = vec![1.0; n];
-            for pair in chunk * CHUNK..pairs.n_pairs().min((chunk + 1) * CHUNK) {
-                let row = &pairs.features[pair * pairs.n_features..][..pairs.n_features];
-                for ((value, &raw), scale) in values.iter_mut().zip(row).zip(scales) {
-                    *value = scale.scaled(raw);
-                }
-                sum.add(at, &values, pairs.is_true[pair], pairs.weight(pair));
+/// What the pairs cost at these weights of scaled features and of the bias behind them.
+fn curve_at(at: &[f64], pairs: &Pairs<'_>, scales: &[Scale]) -> Curve {
+    let n = at.len();
+    let of_chunk = |chunk: usize| {
+        let mut sum = Curve::flat(n);
+        let mut values = vec![1.0; n];
+        for pair in chunk * CHUNK..pairs.n_pairs().min((chunk + 1) * CHUNK) {
+            let row = &pairs.features[pair * pairs.n_features..][..pairs.n_features];
+            for ((value, &raw), scale) in values.iter_mut().zip(row).zip(scales) {
+                *value = scale.scaled(raw);
             }
-            sum
-        };
-        let chunks = (0..pairs.n_pairs().div_ceil(CHUNK)).into_par_iter().map(of_chunk);
-        let chunks: Vec<Self> = chunks.collect();
-        let mut all = zero();
-        for chunk in chunks {
-            all.loss += chunk.loss;
-            all.slope.iter_mut().zip(chunk.slope).for_each(|(sum, part)| *sum += part);
-            all.bend.iter_mut().zip(chunk.bend).for_each(|(sum, part)| *sum += part);
+            let odds = at.iter().zip(&values).map(|(at, value)| at * value).sum();
+            sum.add_case(odds, &values, pairs.is_true[pair], pairs.weight(pair));
         }
-        for (place, weight) in at[..n - 1].iter().enumerate() {
-            all.loss += 0.5 * RIDGE * weight * weight;
-            all.slope[place] += RIDGE * weight;
-            all.bend[place * n + place] += RIDGE;
-        }
-        all
+        sum
+    };
+    let chunks = (0..pairs.n_pairs().div_ceil(CHUNK)).into_par_iter().map(of_chunk);
+    let chunks: Vec<Curve> = chunks.collect();
+    let mut all = Curve::flat(n);
+    chunks.iter().for_each(|chunk| all.add(chunk));
+    for (place, &weight) in at[..n - 1].iter().enumerate() {
+        all.add_ridge(place, weight, RIDGE);
     }
-
-    fn add(&mut self, at: &[f64], values: &[f64], is_true: bool, weight: f64) {
-        let score: f64 = at.iter().zip(values).map(|(at, value)| at * value).sum();
-        let chance = sigmoid(score);
-        self.loss += weight * softplus(if is_true { -score } else { score });
-        let error = weight * (chance - f64::from(u8::from(is_true)));
-        let bend = weight * chance * (1.0 - chance);
-        for (row, &value) in values.iter().enumerate() {
-            self.slope[row] += error * value;
-            let bent = bend * value;
-            for (sum, &other) in self.bend[row * values.len()..].iter_mut().zip(&values[..=row]) {
-                *sum += bent * other;
-            }
-        }
-    }
-
-    /// What to take from the weights to come to the lowest point, were the loss a parabola: by the
-    /// Cholesky factor of its bend. None where rounding has left no bend to divide by.
-    fn newton_step(&self) -> Option<Vec<f64>> {
-        let n = self.slope.len();
-        let mut factor = self.bend.clone();
-        for row in 0..n {
-            for column in 0..=row {
-                let known: f64 =
-                    (0..column).map(|at| factor[row * n + at] * factor[column * n + at]).sum();
-                let left = factor[row * n + column] - known;
-                factor[row * n + column] = match row == column {
-                    true if left > 0.0 => left.sqrt(),
-                    true => return None,
-                    false => left / factor[column * n + column],
-                };
-            }
-        }
-        let mut step = self.slope.clone();
-        for row in 0..n {
-            let known: f64 = (0..row).map(|at| factor[row * n + at] * step[at]).sum();
-            step[row] = (step[row] - known) / factor[row * n + row];
-        }
-        for row in (0..n).rev() {
-            let known: f64 = (row + 1..n).map(|at| factor[at * n + row] * step[at]).sum();
-            step[row] = (step[row] - known) / factor[row * n + row];
-        }
-        Some(step)
-    }
+    all
 }

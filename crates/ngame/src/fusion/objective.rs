@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::binned::n_rows;
 use super::histogram::Member;
+use crate::logistic::{sigmoid, softplus};
 
 /// Pairs or queries handled by one thread at a time. Fixed, as sums depend on how they are cut.
 const CHUNK: usize = 8_192;
@@ -230,15 +231,6 @@ fn weighted_mean<T: Send>(
         .collect();
     let (sum, weight) = chunks.into_iter().fold((0.0, 0.0), add);
     if weight > 0.0 { sum / weight } else { 0.0 }
-}
-
-pub(super) fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
-
-/// log(1 + e^x), without overflow.
-pub(super) fn softplus(x: f64) -> f64 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 
 /// The library's modules in the order data flows; a module uses only those before it.
-const ORDER: [&str; 24] = [
+const ORDER: [&str; 25] = [
     "error",
     "progress",
     "atomic_file",
     "array_file",
     "folder_aside",
     "random",
+    "logistic",
     "data",
     "metrics",
     "baseline",
