@@ -56,6 +56,15 @@ impl Estimate {
         }
     }
 
+    /// The same with texts cut so that this share of their tokens is left.
+    pub(super) fn of_texts(self, share: f64) -> Self {
+        Self {
+            seconds_per_epoch: self.seconds_per_epoch * share,
+            later: LaterStages { vectors: self.later.vectors * share, ..self.later },
+            ..self
+        }
+    }
+
     /// How many epochs there is time for.
     pub(super) fn epochs_in(&self, seconds: f64) -> usize {
         let left = seconds - self.seconds_before - self.later.sum();

@@ -35,6 +35,12 @@ const ENOUGH_EPOCHS: usize = 10;
 /// The fewest layers that are chosen to be trained.
 const FEWEST_LAYERS: usize = 2;
 
+/// Fewer epochs than these, even of the fewest layers, and texts are cut shorter so that there are more.
+const FEWEST_EPOCHS: usize = 4;
+
+/// What texts may be cut to for that.
+const SHORTER: [usize; 4] = [96, 64, 48, 32];
+
 /// A config with every field fixed, and what follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,6 +111,7 @@ impl TrainPlan {
         };
         let is_bag = config.encoder.start == "bag";
         let distinct = DistinctTexts::new(dataset);
+        let may_cut = config.encoder.max_tokens.is_none() && config.run.epochs.is_none();
         let max_tokens = match config.encoder.max_tokens {
             Some(max_tokens) => max_tokens,
             None => {
@@ -147,6 +154,30 @@ impl TrainPlan {
         if let Some(all) = encoder.n_layers() {
             let time = 60.0 * config.run.minutes;
             let epochs = config.run.epochs;
+            let fewest = config.encoder.trained_layers.unwrap_or(FEWEST_LAYERS).min(all);
+            let tokens_within = |most: usize| {
+                (0..corpus.tokens.n_texts()).map(|text| corpus.tokens.len(text).min(most)).sum()
+            };
+            let is_enough = |share: f64| {
+                let estimate = estimate.of_texts(share).of_layers(fewest, all, share * forward);
+                estimate.epochs_in(time) >= FEWEST_EPOCHS
+            };
+            if may_cut && let Some(shorter) = shorter_texts(max_tokens, tokens_within, is_enough) {
+                // All that is timed is timed anew with texts of that length.
+                choices.retain(|choice| choice.setting != "encoder.max_tokens");
+                choices.push(Choice {
+                    setting: "encoder.max_tokens".to_owned(),
+                    value: shorter.to_string(),
+                    why: format!(
+                        "longer texts would leave time for fewer than {FEWEST_EPOCHS} epochs"
+                    ),
+                });
+                config.encoder.max_tokens = Some(shorter);
+                let (mut plan, corpus, encoder) =
+                    Self::new(dataset, text, config, encoder, observer)?;
+                plan.choices.splice(0..0, choices);
+                return Ok((plan, corpus, encoder));
+            }
             let trained = *config.encoder.trained_layers.get_or_insert_with(|| {
                 let is_enough = |&n: &usize| {
                     epochs.is_some() || estimate.of_layers(n, all, forward).epochs_in(time) >= ENOUGH_EPOCHS
@@ -393,6 +424,22 @@ fn later_stages(
     })
 }
 
+/// What to cut texts to so that there is time for enough epochs, which `is_enough` says of the share of
+/// tokens that is left: as little as will do, the most where nothing does. None if they may stay.
+fn shorter_texts(
+    max_tokens: usize,
+    tokens_within: impl Fn(usize) -> usize,
+    is_enough: impl Fn(f64) -> bool,
+) -> Option<usize> {
+    if is_enough(1.0) {
+        return None;
+    }
+    let all = tokens_within(max_tokens).max(1) as f64;
+    let shorter: Vec<usize> = SHORTER.into_iter().filter(|&length| length < max_tokens).collect();
+    let enough = shorter.iter().find(|&&length| is_enough(tokens_within(length) as f64 / all));
+    enough.or(shorter.last()).copied()
+}
+
 /// Most texts whole, the longest few cut.
 fn choose_max_tokens(
     distinct: &DistinctTexts,
@@ -427,6 +474,19 @@ mod tests {
         (Preset::LfWikiSeeAlso320K, 693_082, 312_330, 350, 300, 128),
         (Preset::LfWikipedia500K, 1_813_391, 501_070, 256, 40, 256),
     ];
+
+    #[test]
+    fn texts_are_cut_as_little_as_leaves_time_for_epochs() {
+        // A hundred texts of 1 to 100 tokens.
+        let within = |most: usize| (1..=100).map(|length: usize| length.min(most)).sum();
+        let cut = |most_share: f64| shorter_texts(100, within, |share| share <= most_share);
+        assert_eq!(cut(1.0), None);
+        assert_eq!(cut(0.999), Some(96));
+        assert_eq!(cut(0.9), Some(64));
+        assert_eq!(cut(0.6), Some(32));
+        assert_eq!(cut(0.0), Some(32), "the most where nothing is enough");
+        assert_eq!(shorter_texts(24, within, |_| false), None, "short ones stay");
+    }
 
     #[test]
     fn the_papers_presets_are_sized_for_its_data_sets() {
