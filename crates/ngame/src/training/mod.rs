@@ -15,6 +15,7 @@
 mod batch_texts;
 mod calibration;
 mod checkpoint;
+mod choices;
 mod classifier_stage;
 mod config;
 mod corpus;
@@ -35,6 +36,7 @@ mod validation;
 mod vectors;
 
 pub use calibration::Estimate;
+pub use choices::Choice;
 pub use config::{
     BatchingConfig, Embeddings, EncoderConfig, LossConfig, LossKind, Mode, Negatives,
     OptimiserConfig, RateDecay, RunConfig, SamplerKind, Stage, TrainConfig, ValidationConfig,
@@ -47,7 +49,7 @@ pub use history::{History, StageDone};
 pub use model_config::{
     ClassifierConfig, FusionConfig, IndexChoice, IndexConfig, ObjectiveKind, ViewChoice, ViewSet,
 };
-pub use plan::{Choice, DataFacts, TrainPlan};
+pub use plan::{DataFacts, TrainPlan};
 pub use preset::Preset;
 pub use run_folder::RunFolder;
 pub use stages::{Trained, train};

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibration::{Estimate, calibrate};
+use super::choices::{Choice, Choices, Pace};
 use super::config::{Mode, SamplerKind, Stage, TrainConfig};
 use super::corpus::{Corpus, CorpusOptions, DistinctTexts};
 use super::cost::{LaterStages, Sizes};
@@ -16,30 +17,9 @@ use crate::data::{Dataset, TextChoice};
 use crate::encoder::TextEncoder;
 use crate::index::HnswOptions;
 use crate::lexical::Overlap;
-use crate::progress::{Event, Observer, Silent};
+use crate::progress::{Event, Observer};
 use crate::random::mix;
-use crate::tokens::tokenize;
 use crate::views::View;
-
-/// Texts that are looked at for their length.
-const MEASURED_TEXTS: usize = 4_096;
-
-/// The most epochs that are chosen for a user: twice as many gained nothing with a bag on one data set of
-/// two, and half a point of P@1 on the other.
-const MOST_EPOCHS: usize = 20;
-
-/// Fewer epochs than these, and fewer layers are trained so that there are more: clusters have to follow
-/// what the encoder learns.
-const ENOUGH_EPOCHS: usize = 10;
-
-/// The fewest layers that are chosen to be trained.
-const FEWEST_LAYERS: usize = 2;
-
-/// Fewer epochs than these, even of the fewest layers, and texts are cut shorter so that there are more.
-const FEWEST_EPOCHS: usize = 4;
-
-/// What texts may be cut to for that.
-const SHORTER: [usize; 4] = [96, 64, 48, 32];
 
 /// A config with every field fixed, and what follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,135 +64,42 @@ pub struct DataFacts {
     pub digest: String,
 }
 
-/// A setting that was left open.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
-    /// Its name.
-    pub setting: String,
-    /// What was chosen.
-    pub value: String,
-    /// Why.
-    pub why: String,
-}
-
 impl TrainPlan {
     /// Fixes what a config leaves open, by looking at the data and at how fast the machine is.
     pub fn new(
         dataset: &Dataset,
         text: TextChoice,
         mut config: TrainConfig,
-        encoder: TextEncoder,
+        mut encoder: TextEncoder,
         observer: &dyn Observer,
     ) -> Result<(Self, Corpus, TextEncoder)> {
         config.check()?;
-        let mut choices = Vec::new();
-        let mut choose = |setting: &str, value: String, why: String| {
-            choices.push(Choice { setting: setting.to_owned(), value, why });
+        // Whoever says how many epochs there are has the time for them.
+        let mut may_cut = config.encoder.max_tokens.is_none() && config.run.epochs.is_none();
+        let mut choices = Choices::default();
+        let (corpus, pace) = loop {
+            let distinct = DistinctTexts::new(dataset);
+            let max_tokens = choices.max_tokens(&mut config, &distinct, &encoder)?;
+            encoder = encoder.with_max_tokens(max_tokens)?;
+            choices.held_out(&mut config, dataset);
+            let corpus = make_corpus(dataset, distinct, &encoder, &config, observer)?;
+            choices.batch_size(&mut config, corpus.n_points());
+            choices.objective(&mut config);
+            observer.event(Event::Started { task: "measuring the machine", total: None, unit: "" });
+            let (mut estimate, forward) = calibrate(&corpus, &encoder, &config);
+            observer.event(Event::Finished);
+            estimate.later = later_stages(dataset, &corpus, &encoder, &config, forward);
+            let pace = Pace { estimate, forward, n_layers: encoder.n_layers() };
+            if may_cut && choices.shorter_texts(&mut config, &corpus, &pace) {
+                may_cut = false; // Once: what was timed is timed anew, and a little off every time.
+                continue;
+            }
+            break (corpus, pace);
         };
-        let is_bag = config.encoder.start == "bag";
-        let distinct = DistinctTexts::new(dataset);
-        let may_cut = config.encoder.max_tokens.is_none() && config.run.epochs.is_none();
-        let max_tokens = match config.encoder.max_tokens {
-            Some(max_tokens) => max_tokens,
-            None => {
-                let (chosen, why) = choose_max_tokens(&distinct, &encoder, is_bag)?;
-                choose("encoder.max_tokens", chosen.to_string(), why);
-                chosen
-            }
-        };
-        config.encoder.max_tokens = Some(max_tokens);
-        let encoder = encoder.with_max_tokens(max_tokens)?;
-        let n_train = dataset.train.n_points();
-        config.validation.points.get_or_insert_with(|| match &dataset.valid {
-            Some(valid) => valid.n_points(),
-            None => {
-                let n = (n_train / 5).min(10_000);
-                let why = format!("a fifth of {n_train} points, at most 10,000");
-                choose("validation.points", n.to_string(), why);
-                n
-            }
-        });
-        let corpus = make_corpus(dataset, distinct, &encoder, &config, observer)?;
-        let n_points = corpus.n_points();
-        config.batching.batch_size.get_or_insert_with(|| {
-            let most = if is_bag { 512 } else { 256 };
-            let n = (n_points / 20).next_power_of_two().clamp(32, most);
-            let why =
-                "about 20 steps an epoch or more; smaller batches make more of them".to_owned();
-            choose("batching.batch_size", n.to_string(), why);
-            n
-        });
-        config.classifier.objective.get_or_insert_with(|| {
-            let why = "the best on held-out points for its cost, whatever the number of labels";
-            choose("classifier.objective", "sampled".to_owned(), why.to_owned());
-            ObjectiveKind::Sampled
-        });
-        observer.event(Event::Started { task: "measuring the machine", total: None, unit: "" });
-        let (mut estimate, forward) = calibrate(&corpus, &encoder, &config);
-        observer.event(Event::Finished);
-        estimate.later = later_stages(dataset, &corpus, &encoder, &config, forward);
-        if let Some(all) = encoder.n_layers() {
-            let time = 60.0 * config.run.minutes;
-            let epochs = config.run.epochs;
-            let fewest = config.encoder.trained_layers.unwrap_or(FEWEST_LAYERS).min(all);
-            let tokens_within = |most: usize| {
-                (0..corpus.tokens.n_texts()).map(|text| corpus.tokens.len(text).min(most)).sum()
-            };
-            let is_enough = |share: f64| {
-                let estimate = estimate.of_texts(share).of_layers(fewest, all, share * forward);
-                estimate.epochs_in(time) >= FEWEST_EPOCHS
-            };
-            if may_cut && let Some(shorter) = shorter_texts(max_tokens, tokens_within, is_enough) {
-                // All that is timed is timed anew with texts of that length.
-                choices.retain(|choice| choice.setting != "encoder.max_tokens");
-                choices.push(Choice {
-                    setting: "encoder.max_tokens".to_owned(),
-                    value: shorter.to_string(),
-                    why: format!(
-                        "longer texts would leave time for fewer than {FEWEST_EPOCHS} epochs"
-                    ),
-                });
-                config.encoder.max_tokens = Some(shorter);
-                let (mut plan, corpus, encoder) =
-                    Self::new(dataset, text, config, encoder, observer)?;
-                plan.choices.splice(0..0, choices);
-                return Ok((plan, corpus, encoder));
-            }
-            let trained = *config.encoder.trained_layers.get_or_insert_with(|| {
-                let is_enough = |&n: &usize| {
-                    epochs.is_some() || estimate.of_layers(n, all, forward).epochs_in(time) >= ENOUGH_EPOCHS
-                };
-                let n = (FEWEST_LAYERS..=all).rev().find(is_enough).unwrap_or(FEWEST_LAYERS.min(all));
-                let why = match n == all {
-                    true => "all there are".to_owned(),
-                    false => format!("of {all}, from the top: more would leave time for fewer than {ENOUGH_EPOCHS} epochs"),
-                };
-                choose("encoder.trained_layers", n.to_string(), why);
-                n
-            });
-            estimate = estimate.of_layers(trained.min(all), all, forward);
-        }
-        config.optimiser.learning_rate.get_or_insert_with(|| {
-            let some_layers = encoder.n_layers() > config.encoder.trained_layers;
-            let (rate, why) = match is_bag {
-                true => (2e-3, "a bag starts from nothing and takes large steps"),
-                false if some_layers => (6e-4, "a few layers alone can take larger steps than all"),
-                false => (2e-4, "what the authors use for a pretrained encoder"),
-            };
-            choose("optimiser.learning_rate", rate.to_string(), why.to_owned());
-            rate
-        });
-        let n_epochs = *config.run.epochs.get_or_insert_with(|| {
-            let minutes = config.run.minutes;
-            let n = estimate.epochs_in(60.0 * minutes).clamp(1, MOST_EPOCHS);
-            let why = format!(
-                "an epoch takes about {:.1} s here, what comes after them {:.0} s, and run.minutes is {minutes}",
-                estimate.seconds_per_epoch,
-                estimate.later.sum()
-            );
-            choose("run.epochs", n.to_string(), why);
-            n
-        });
+        choices.trained_layers(&mut config, &pace);
+        choices.learning_rate(&mut config, encoder.n_layers());
+        let mut estimate = pace.of_layers(config.encoder.trained_layers);
+        let n_epochs = choices.epochs(&mut config, &estimate);
         estimate.seconds = estimate.seconds_before + estimate.seconds_per_epoch * n_epochs as f64;
         let mut plan = Self {
             threads: rayon::current_num_threads(),
@@ -221,16 +108,16 @@ impl TrainPlan {
             cluster_sizes: Vec::new(),
             estimate,
             data: DataFacts {
-                n_points,
+                n_points: corpus.n_points(),
                 n_held_out: corpus.held_out.text.len(),
                 n_labels: dataset.n_labels(),
-                n_train: n_train as u64,
+                n_train: dataset.train.n_points() as u64,
                 text,
                 n_pairs: corpus.positives.n_pairs(),
                 digest: corpus.digest.clone(),
             },
             config,
-            choices,
+            choices: choices.0,
         };
         plan.lay_out_epochs();
         Ok((plan, corpus, encoder))
@@ -424,42 +311,6 @@ fn later_stages(
     })
 }
 
-/// What to cut texts to so that there is time for enough epochs, which `is_enough` says of the share of
-/// tokens that is left: as little as will do, the most where nothing does. None if they may stay.
-fn shorter_texts(
-    max_tokens: usize,
-    tokens_within: impl Fn(usize) -> usize,
-    is_enough: impl Fn(f64) -> bool,
-) -> Option<usize> {
-    if is_enough(1.0) {
-        return None;
-    }
-    let all = tokens_within(max_tokens).max(1) as f64;
-    let shorter: Vec<usize> = SHORTER.into_iter().filter(|&length| length < max_tokens).collect();
-    let enough = shorter.iter().find(|&&length| is_enough(tokens_within(length) as f64 / all));
-    enough.or(shorter.last()).copied()
-}
-
-/// Most texts whole, the longest few cut.
-fn choose_max_tokens(
-    distinct: &DistinctTexts,
-    encoder: &TextEncoder,
-    is_bag: bool,
-) -> Result<(usize, String)> {
-    let texts = &distinct.texts;
-    let every = texts.len().div_ceil(MEASURED_TEXTS).max(1);
-    let sample: Vec<u32> = (0..texts.len() as u32).step_by(every).collect();
-    let longest = encoder.max_tokens();
-    let store = tokenize(&texts.select(&sample), encoder.tokenizer(), longest, &Silent)?;
-    let mut lengths: Vec<usize> = (0..store.n_texts()).map(|text| store.len(text)).collect();
-    lengths.sort_unstable();
-    let (share, most) = if is_bag { (0.99, longest) } else { (0.95, 128) };
-    let at = (lengths.len() as f64 * share) as usize;
-    let length = lengths.get(at.min(lengths.len().saturating_sub(1))).copied().unwrap_or(1);
-    let chosen = length.next_multiple_of(8).max(16).min(most).min(longest);
-    Ok((chosen, format!("{:.0} % of the texts have at most {length} tokens", share * 100.0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -474,19 +325,6 @@ mod tests {
         (Preset::LfWikiSeeAlso320K, 693_082, 312_330, 350, 300, 128),
         (Preset::LfWikipedia500K, 1_813_391, 501_070, 256, 40, 256),
     ];
-
-    #[test]
-    fn texts_are_cut_as_little_as_leaves_time_for_epochs() {
-        // A hundred texts of 1 to 100 tokens.
-        let within = |most: usize| (1..=100).map(|length: usize| length.min(most)).sum();
-        let cut = |most_share: f64| shorter_texts(100, within, |share| share <= most_share);
-        assert_eq!(cut(1.0), None);
-        assert_eq!(cut(0.999), Some(96));
-        assert_eq!(cut(0.9), Some(64));
-        assert_eq!(cut(0.6), Some(32));
-        assert_eq!(cut(0.0), Some(32), "the most where nothing is enough");
-        assert_eq!(shorter_texts(24, within, |_| false), None, "short ones stay");
-    }
 
     #[test]
     fn the_papers_presets_are_sized_for_its_data_sets() {
