@@ -30,7 +30,7 @@ const ENOUGH_EPOCHS: usize = 10;
 const FEWEST_LAYERS: usize = 2;
 
 /// Fewer epochs than these, even of the fewest layers, and texts are cut shorter so that there are more.
-const FEWEST_EPOCHS: usize = 4;
+const FEWEST_EPOCHS: usize = 3;
 
 /// What texts may be cut to for that.
 const SHORTER: [usize; 4] = [96, 64, 48, 32];
