@@ -12,18 +12,15 @@ bench/results/.
 """
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
 import record
-from record import BENCH, MINILM, RELEASE, kept, table
+from record import BENCH, MINILM, NGAME, kept, table
 
-NGAME = RELEASE / "ngame"
 METRICS = ["P@1", "P@5", "PSP@1", "PSP@5", "R@100"]
 
 # What it is called: its program, its kind, its virtual environment, packages, and which versions of others it needs.
@@ -61,20 +58,12 @@ def ours(args, data, encoder, seed, folder):
     model = model_of(args, data, encoder, seed, folder)
 
     def run():
-        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        if not (model / "manifest.json").exists():
-            if Path(f"{model}.run/plan.toml").exists():
-                call(NGAME, "train", data, "--out", model, "--resume")
-            else:
-                call(NGAME, "train", data, "--text", args.text, "--out", model, "--encoder", encoder,
-                     "--seed", seed, *args.options)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        wall = time.perf_counter() - began
+        asked = ["--text", args.text, "--encoder", encoder, "--seed", seed, *args.options]
+        cost = record.trained(data, model, asked)
         evaluation = json.loads(call(NGAME, "evaluate", model, data, "--json"))
         size = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
         parts = {part: named(evaluation[part], evaluation[part]["recall_100"]) for part in ("embedding", "classifier", "fused")}
-        return {**parts, "train_cpu_seconds": cpu, "train_seconds": wall, "peak_mb": after.ru_maxrss / 1024,
+        return {**parts, "train_cpu_seconds": cost["cpu_seconds"], "train_seconds": cost["seconds"], "peak_mb": cost["peak_mb"],
                 "predict_ms": evaluation["milliseconds"], "model_mb": size / 2**20}
 
     return kept(model.with_suffix(".json"), run)

@@ -5,11 +5,13 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH = ROOT / "bench"
 RELEASE = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+NGAME = RELEASE / "ngame"
 MINILM = ROOT / "encoders" / "all-MiniLM-L6-v2"
 
 
@@ -51,6 +53,35 @@ def kept(path, make):
     if not path.exists():
         path.write_text(json.dumps(make(), indent=1))
     return json.loads(path.read_text())
+
+
+def spent(path, *words):
+    """Runs a command and says what it took, with what it took before it was stopped: `path` keeps that."""
+    before = json.loads(path.read_text()) if path.exists() else {"cpu_seconds": 0.0, "seconds": 0.0, "peak_mb": 0.0}
+    began = time.perf_counter()
+    process = subprocess.Popen([str(word) for word in words], stdout=sys.stderr)
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except KeyboardInterrupt:  # The command has heard it too, and saves what it has.
+        _, status, usage = os.wait4(process.pid, 0)
+    cost = {"cpu_seconds": before["cpu_seconds"] + usage.ru_utime + usage.ru_stime,
+            "seconds": before["seconds"] + time.perf_counter() - began,
+            "peak_mb": max(before["peak_mb"], usage.ru_maxrss / 1024)}
+    path.write_text(json.dumps(cost))
+    if status != 0:
+        sys.exit(f"{Path(words[0]).name} was stopped or failed; the same command goes on")
+    return cost
+
+
+def trained(data, model, asked):
+    """What training the model took, now or before. `asked` are options of `ngame train`; a run that was stopped goes on."""
+    cost = Path(f"{model}.cost.json")
+    if not (model / "manifest.json").exists():
+        begun = Path(f"{model}.run/plan.toml").exists()
+        spent(cost, NGAME, "train", data, "--out", model, *(["--resume"] if begun else asked))
+    if not cost.exists():
+        sys.exit(f"nobody timed how {model} was trained: delete it, and it is trained again")
+    return json.loads(cost.read_text())
 
 
 def write(name, title, command, text, raw, peers=None, facts=(), after=""):

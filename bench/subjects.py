@@ -13,16 +13,12 @@ import csv
 import gzip
 import json
 import math
-import resource
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import record
-from record import BENCH, RELEASE, kept, table
+from record import BENCH, NGAME, table
 
-NGAME = RELEASE / "ngame"
 TOP = 100
 LANGUAGES = {"en": "English", "de": "German"}
 # F1@5 and nDCG in English and German. Bonsai and X-Transformer had synthetic records and translations to learn from.
@@ -34,18 +30,8 @@ def trained(args, folder):
     """The model's folder and what training took: now, or before."""
     options = "".join(f"-{option.lstrip('-')}" for option in args.options).replace("/", "-")
     model = folder / f"{args.data.name}-{args.text}-{Path(args.encoder).name}{options}"
-
-    def run():
-        begun = Path(f"{model}.run/plan.toml").exists()
-        asked = ["--resume"] if begun else ["--text", args.text, "--encoder", args.encoder, "--seed", 0, *args.options]
-        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        if not (model / "manifest.json").exists():
-            subprocess.run([str(word) for word in (NGAME, "train", args.data, "--out", model, *asked)], check=True, stdout=sys.stderr)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return {"cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-                "seconds": time.perf_counter() - start, "peak_mb": after.ru_maxrss / 1024}
-
-    return model, kept(model.with_suffix(".json"), run)
+    asked = ["--text", args.text, "--encoder", args.encoder, "--seed", 0, *args.options]
+    return model, record.trained(args.data, model, asked)
 
 
 def answers(model, data):
