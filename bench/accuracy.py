@@ -70,11 +70,16 @@ def ours(args, data, encoder, seed, folder):
 
 
 def siamese_settings(args, data, folder):
-    """Steps, batch size, rate, temperature and trained layers of the MiniLM run of ngame beside it."""
-    plan = tomllib.loads((model_of(args, data, MINILM, 0, folder) / "plan.toml").read_text())
-    config = plan["config"]
-    return [plan["n_steps"], config["batching"]["batch_size"], config["optimiser"]["learning_rate"],
-            config["loss"]["temperature"], config["encoder"].get("trained_layers", "all")]
+    """What the siamese peer has to do: as the MiniLM run of ngame beside it, in at most twice its time."""
+    model = model_of(args, data, MINILM, 0, folder)
+    plan = tomllib.loads((model / "plan.toml").read_text())
+    config, before = plan["config"], plan["estimate"]["seconds_before"]
+    lines = map(json.loads, (model / "metrics.jsonl").read_text().splitlines())
+    encoder_seconds = before + max(line["seconds"] for line in lines if line["kind"] == "validation")
+    return json.dumps({
+        "steps": plan["n_steps"], "seconds": 2 * encoder_seconds, "batch_size": config["batching"]["batch_size"],
+        "learning_rate": config["optimiser"]["learning_rate"], "temperature": config["loss"]["temperature"],
+        "trained_layers": config["encoder"].get("trained_layers"), "max_tokens": config["encoder"]["max_tokens"]})
 
 
 def peer(args, data, name, folder):
@@ -84,7 +89,7 @@ def peer(args, data, name, folder):
     def run():
         python = record.peer_python(venv, packages, *limits)
         more = [MINILM] if venv == ".venv" else []
-        more += siamese_settings(args, data, folder) if kind == "siamese" else []
+        more += [siamese_settings(args, data, folder)] if kind == "siamese" else []
         # What the peer itself prints comes before its answer.
         said = call(python, BENCH / "peers" / f"{program}.py", data, args.text, kind, predictions, *more)
         metrics = json.loads(call(NGAME, "metrics", "--predictions", predictions, "--truth", data, "-k", 100, "--json"))
@@ -107,6 +112,7 @@ def rows_of(peers, runs):
     """One row a peer, the parts of ngame for each encoder, their spread over seeds, the lead over the best peer."""
     rows = [("%", *METRICS, "train CPU s", "ms a text", "peak MB", "model MB")]
     for name, run in peers.items():
+        name += f", {run['steps']} of {run['steps_of_ngame']} steps" if run and "steps" in run else ""
         figures = (f"{run['fused'][metric]:.2f}" for metric in METRICS) if run else ["failed"] + ["-"] * (len(METRICS) - 1)
         rows.append((name, *figures, *(cost(run) if run else [""] * 4)))
     best = {metric: max((run["fused"][metric] for run in peers.values() if run), default=0.0) for metric in METRICS}
