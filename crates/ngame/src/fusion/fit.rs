@@ -5,21 +5,19 @@
 //! on the folds is what calibration learns from, so that a probability says what will happen on points
 //! nobody has seen, and the simple ways take part: fusion is never worse than the best of its parts.
 
-use std::ops::Range;
-
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::binned::Binned;
 use super::boosting::{BoostedTrees, BoostingOptions};
-use super::fused::{Fusion, Method, Places, Tried};
+use super::examples::Examples;
+use super::fused::{Fusion, Method, Places};
 use super::isotonic::Isotonic;
+use super::judged::{Aim, CLASSIFIER, EMBEDDING, best, judge};
 use super::objective::{Objective, Pairs};
 use super::tree::{RegressionTree, TreeOptions};
 use crate::Result;
-use crate::metrics::top_k;
 use crate::progress::{Observer, StopOnly};
-use crate::views::{Candidates, Column, Shortlists, View};
+use crate::views::{Column, Shortlists, View};
 
 /// Folds that points are cut into.
 const FOLDS: usize = 5;
@@ -43,19 +41,6 @@ const BOOSTING: BoostingOptions = BoostingOptions {
     linear: true,
 };
 
-/// What a way to score is chosen by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Aim {
-    /// Right labels at the top, however frequent they are.
-    Precision,
-    /// Both.
-    #[default]
-    Balanced,
-    /// Rare labels count more.
-    Tail,
-}
-
 /// Which ways to score are tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -71,85 +56,6 @@ pub enum MethodChoice {
     Classifier,
     /// The two added up.
     Sum,
-}
-
-/// Candidates of points whose labels are known.
-#[derive(Clone, Debug)]
-pub struct Examples {
-    labels: Vec<u32>,      // (pairs)
-    descriptors: Vec<f32>, // (pairs, columns)
-    is_true: Vec<bool>,    // (pairs)
-    found: Vec<bool>,      // (pairs): whether a view proposed the label.
-    offsets: Vec<usize>,   // (points + 1): where the pairs of each point begin.
-}
-
-impl Default for Examples {
-    fn default() -> Self {
-        Self {
-            labels: Vec::new(),
-            descriptors: Vec::new(),
-            is_true: Vec::new(),
-            found: Vec::new(),
-            offsets: vec![0],
-        }
-    }
-}
-
-impl Examples {
-    /// Adds a point: its candidates, among them all labels of its `own`.
-    pub fn push(&mut self, candidates: &Candidates, own: &[u32]) {
-        let is_own = |label: &u32| own.binary_search(label).is_ok();
-        self.is_true.extend(candidates.labels.iter().map(is_own));
-        self.labels.extend(&candidates.labels);
-        self.found.extend(&candidates.found);
-        self.descriptors.extend(&candidates.descriptors);
-        self.offsets.push(self.labels.len());
-    }
-
-    /// How many points there are.
-    pub fn n_points(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    /// How many pairs of a point and a candidate there are.
-    pub fn n_pairs(&self) -> usize {
-        self.labels.len()
-    }
-
-    fn pairs(&self, point: usize) -> Range<usize> {
-        self.offsets[point]..self.offsets[point + 1]
-    }
-
-    /// The candidates that views proposed, without the labels that are there because they are true.
-    fn proposed(&self, n_columns: usize) -> Self {
-        let mut some = Self::default();
-        for point in 0..self.n_points() {
-            for pair in self.pairs(point).filter(|&pair| self.found[pair]) {
-                some.labels.push(self.labels[pair]);
-                some.is_true.push(self.is_true[pair]);
-                some.found.push(true);
-                some.descriptors
-                    .extend(&self.descriptors[pair * n_columns..(pair + 1) * n_columns]);
-            }
-            some.offsets.push(some.labels.len());
-        }
-        some
-    }
-
-    /// Some of the points.
-    fn select(&self, n_columns: usize, keep: impl Fn(usize) -> bool) -> Self {
-        let mut some = Self::default();
-        for point in (0..self.n_points()).filter(|&point| keep(point)) {
-            let range = self.pairs(point);
-            some.labels.extend(&self.labels[range.clone()]);
-            some.is_true.extend(&self.is_true[range.clone()]);
-            some.found.extend(&self.found[range.clone()]);
-            some.descriptors
-                .extend(&self.descriptors[range.start * n_columns..range.end * n_columns]);
-            some.offsets.push(some.labels.len());
-        }
-        some
-    }
 }
 
 /// What a fusion is learnt for.
@@ -228,29 +134,6 @@ pub fn fit(examples: &Examples, task: &FusionTask<'_>, observer: &dyn Observer) 
     })
 }
 
-/// The way that the aim asks for, of those that put at least as many right labels at the top as either
-/// score alone. Fewer would be too high a price for rare labels, unless these are all that is asked for.
-fn best(tried: &[Tried], aim: Aim) -> usize {
-    let is_part = |way: &&Tried| {
-        [Kind::Embedding, Kind::Classifier].iter().any(|part| part.name() == way.method)
-    };
-    let floor = match aim {
-        Aim::Tail => f64::NEG_INFINITY,
-        Aim::Precision | Aim::Balanced => {
-            tried.iter().filter(is_part).map(Tried::plain).fold(f64::NEG_INFINITY, f64::max)
-        }
-    };
-    let mut best = None;
-    for (at, way) in tried.iter().enumerate().filter(|(_, way)| way.plain() >= floor) {
-        let value = way.value(aim);
-        // A later one is more complicated, so it has to be better, not as good.
-        if best.is_none_or(|(_, most)| value > most) {
-            best = Some((at, value));
-        }
-    }
-    best.expect("the part that is the floor is one").0
-}
-
 /// A fusion for data with too few points to learn one from: both scores added up, and a probability
 /// that rises evenly from none to both.
 fn untaught(task: &FusionTask<'_>) -> Fusion {
@@ -309,8 +192,8 @@ enum Kind {
 impl Kind {
     fn name(self) -> &'static str {
         match self {
-            Self::Embedding => "embedding",
-            Self::Classifier => "classifier",
+            Self::Embedding => EMBEDDING,
+            Self::Classifier => CLASSIFIER,
             Self::Sum => "sum",
             Self::Tree => "tree",
             Self::Boosted { .. } => "boosted",
@@ -419,88 +302,4 @@ fn boost(
     let weighted = Weighted::new(examples, task);
     let options = BoostingOptions { n_trees, seed: task.seed, ..BOOSTING };
     BoostedTrees::fit(&weighted.pairs(), OBJECTIVE, &options, &StopOnly(observer))
-}
-
-/// What scores reach among the labels that views proposed.
-fn judge(method: &str, examples: &Examples, scores: &[f32], weights: &[f64]) -> Tried {
-    const K: usize = 5;
-    // Hits, weighted hits, and the most that weighted hits could be, at 1 and at 5.
-    let judged = (0..examples.n_points()).into_par_iter().map(|point| {
-        let own = || examples.pairs(point).filter(|&pair| examples.is_true[pair]);
-        let mut most: Vec<f64> =
-            own().map(|pair| weights[examples.labels[pair] as usize]).collect();
-        most.sort_unstable_by(|a, b| b.total_cmp(a));
-        let found = || examples.pairs(point).filter(|&pair| examples.found[pair]);
-        let labels: Vec<u32> = found().map(|pair| examples.labels[pair]).collect();
-        let scores: Vec<f32> = found().map(|pair| scores[pair]).collect();
-        let mut best = Vec::new();
-        top_k(&labels, &scores, &[], K, &mut best);
-        let hit = |label: u32| own().any(|pair| examples.labels[pair] == label);
-        [1, K].map(|k| {
-            let hits = best.iter().take(k).filter(|&&(label, _)| hit(label));
-            let weighted: f64 = hits.clone().map(|&(label, _)| weights[label as usize]).sum();
-            [hits.count() as f64, weighted, most.iter().take(k).sum()].map(|sum| sum / k as f64)
-        })
-    });
-    let rows: Vec<[[f64; 3]; 2]> = judged.collect();
-    let total = |k: usize, column: usize| rows.iter().map(|row| row[k][column]).sum::<f64>();
-    let n = examples.n_points().max(1) as f64;
-    Tried {
-        method: method.to_owned(),
-        precision_1: total(0, 0) / n,
-        precision_5: total(1, 0) / n,
-        psprecision_1: total(0, 1) / total(0, 2).max(1e-12),
-        psprecision_5: total(1, 1) / total(1, 2).max(1e-12),
-        chosen: false,
-    }
-}
-
-impl Tried {
-    /// What is to be as high as possible.
-    fn value(&self, aim: Aim) -> f64 {
-        let weighted = self.psprecision_1 + self.psprecision_5;
-        match aim {
-            Aim::Precision => self.plain(),
-            Aim::Balanced => self.plain() + weighted,
-            Aim::Tail => weighted,
-        }
-    }
-
-    /// How many right labels are at the top.
-    fn plain(&self) -> f64 {
-        self.precision_1 + self.precision_5
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn way(method: &str, plain: f64, weighted: f64) -> Tried {
-        Tried {
-            method: method.to_owned(),
-            precision_1: plain,
-            precision_5: 0.0,
-            psprecision_1: weighted,
-            psprecision_5: 0.0,
-            chosen: false,
-        }
-    }
-
-    #[test]
-    fn a_fusion_behind_one_of_its_parts_is_chosen_for_rare_labels_only() {
-        let mut tried =
-            [way("embedding", 0.2, 0.4), way("classifier", 0.5, 0.2), way("boosted", 0.4, 0.5)];
-        assert_eq!(best(&tried, Aim::Balanced), 1, "0.9 in all, but 0.4 is below 0.5");
-        assert_eq!(best(&tried, Aim::Precision), 1);
-        assert_eq!(best(&tried, Aim::Tail), 2);
-        tried[2] = way("boosted", 0.5, 0.5);
-        assert_eq!(best(&tried, Aim::Balanced), 2);
-        assert_eq!(best(&tried, Aim::Precision), 1, "no better, and more complicated");
-    }
-
-    #[test]
-    fn what_has_no_parts_is_chosen_by_what_it_reaches() {
-        assert_eq!(best(&[way("tree", 0.3, 0.3), way("boosted", 0.2, 0.5)], Aim::Balanced), 1);
-    }
 }

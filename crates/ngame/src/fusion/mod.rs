@@ -22,12 +22,14 @@
 
 mod binned;
 mod boosting;
+mod examples;
 mod fit;
 mod flat_trees;
 mod fused;
 mod growth;
 mod histogram;
 mod isotonic;
+mod judged;
 mod linear;
 mod objective;
 mod tree;
@@ -39,9 +41,11 @@ mod tests;
 
 pub use binned::Binned;
 pub use boosting::{BoostedTrees, BoostingOptions};
-pub use fit::{Aim, Examples, FusionTask, MethodChoice, fit};
+pub use examples::Examples;
+pub use fit::{FusionTask, MethodChoice, fit};
 pub use fused::{Fusion, Method, Tried};
 pub use isotonic::Isotonic;
+pub use judged::Aim;
 pub use linear::LinearModel;
 pub use objective::{Objective, Pairs};
 pub use tree::{RegressionTree, TreeOptions};
