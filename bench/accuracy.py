@@ -59,7 +59,8 @@ def ours(args, data, encoder, seed, folder):
 
     def run():
         asked = ["--text", args.text, "--encoder", encoder, "--seed", seed, *args.options]
-        cost = record.trained(data, model, asked)
+        record.train(data, model, asked)
+        cost = record.cost_of(model)
         evaluation = json.loads(call(NGAME, "evaluate", model, data, "--json"))
         size = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
         parts = {part: named(evaluation[part], evaluation[part]["recall_100"]) for part in ("embedding", "classifier", "fused")}
@@ -79,7 +80,7 @@ def siamese_settings(args, data, folder):
     return json.dumps({
         "steps": plan["n_steps"], "seconds": 2 * encoder_seconds, "batch_size": config["batching"]["batch_size"],
         "learning_rate": config["optimiser"]["learning_rate"], "temperature": config["loss"]["temperature"],
-        "trained_layers": config["encoder"].get("trained_layers"), "max_tokens": config["encoder"]["max_tokens"]})
+        "trained_layers": config["encoder"]["trained_layers"], "max_tokens": config["encoder"]["max_tokens"]})
 
 
 def peer(args, data, name, folder):

@@ -18,8 +18,6 @@ what is finished is not run again, what was stopped goes on.
 """
 import argparse
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import figure
@@ -47,16 +45,9 @@ class Runs:
 
     def train(self, name, *options, encoder=None):
         """The model of these options: trained now, or before; with the encoder of all runs, or another."""
-        data = self.args.data
-        model = self.folder / f"{data.name}-{self.args.text}-{self.encoder}-{name}"
-        if not (model / "plan.toml").exists():
-            words = [RELEASE / "ngame", "train", data, "--out", model]
-            if Path(f"{model}.run/plan.toml").exists():
-                words += ["--resume"]
-            else:
-                words += ["--text", self.args.text, "--encoder", encoder or self.args.encoder, *self.args.options, *options]
-            print(f"training {model.name}", file=sys.stderr)
-            subprocess.run([str(word) for word in words], check=True, stdout=sys.stderr)
+        model = self.folder / f"{self.args.data.name}-{self.args.text}-{self.encoder}-{name}"
+        record.train(self.args.data, model, ["--text", self.args.text, "--encoder", encoder or self.args.encoder,
+                                             *self.args.options, *options])
         return model
 
     def evaluation(self, model):

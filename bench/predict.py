@@ -13,7 +13,6 @@ import gzip
 import json
 import statistics
 import subprocess
-import sys
 from pathlib import Path
 
 import record
@@ -29,11 +28,7 @@ RECALL = 0.98  # Of the peer's graph, where ngame's index reaches more.
 def trained(data, views, folder):
     """A model of the encoder as it is, made once; a run that was stopped goes on."""
     model = folder / f"{data.name}-{views}"
-    if not (model / "manifest.json").exists():
-        begun = Path(f"{model}.run").exists()
-        settings = ["--text", "title", "--encoder", MINILM, "--epochs", 0, "--views", views]
-        words = ["train", data, "--out", model, *(["--resume"] if begun else settings)]
-        subprocess.run([RELEASE / "ngame", *map(str, words)], check=True, stdout=sys.stderr)
+    record.train(data, model, ["--text", "title", "--encoder", MINILM, "--epochs", 0, "--views", views])
     return model
 
 

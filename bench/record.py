@@ -55,33 +55,42 @@ def kept(path, make):
     return json.loads(path.read_text())
 
 
-def spent(path, *words):
-    """Runs a command and says what it took, with what it took before it was stopped: `path` keeps that."""
-    before = json.loads(path.read_text()) if path.exists() else {"cpu_seconds": 0.0, "seconds": 0.0, "peak_mb": 0.0}
-    began = time.perf_counter()
-    process = subprocess.Popen([str(word) for word in words], stdout=sys.stderr)
+def train(data, model, asked, quiet=False):
+    """Makes sure that a model is there: trained before, or now, with options of `ngame train`. A run that was stopped
+    goes on, and what all of them took is kept beside the model."""
+    if (model / "plan.toml").exists():
+        return
+    begun = Path(f"{model}.run/plan.toml").exists()
+    words = [str(word) for word in (NGAME, "train", data, "--out", model, *(["--resume"] if begun else asked))]
+    print(f"training {model.name}", file=sys.stderr)
+    began, stopped = time.perf_counter(), None
+    told = subprocess.DEVNULL if quiet else sys.stderr
+    process = subprocess.Popen(words, stdout=told, stderr=told)
     try:
         _, status, usage = os.wait4(process.pid, 0)
-    except KeyboardInterrupt:  # The command has heard it too, and saves what it has.
+    except KeyboardInterrupt as interrupt:  # The command has heard it too, and saves what it has.
+        stopped = interrupt
         _, status, usage = os.wait4(process.pid, 0)
-    cost = {"cpu_seconds": before["cpu_seconds"] + usage.ru_utime + usage.ru_stime,
-            "seconds": before["seconds"] + time.perf_counter() - began,
-            "peak_mb": max(before["peak_mb"], usage.ru_maxrss / 1024)}
-    path.write_text(json.dumps(cost))
+    path = cost_file(model)
+    before = json.loads(path.read_text()) if begun and path.exists() else {"cpu_seconds": 0.0, "seconds": 0.0, "peak_mb": 0.0}
+    path.write_text(json.dumps({"cpu_seconds": before["cpu_seconds"] + usage.ru_utime + usage.ru_stime,
+                                "seconds": before["seconds"] + time.perf_counter() - began,
+                                "peak_mb": max(before["peak_mb"], usage.ru_maxrss / 1024)}))
+    if stopped:
+        raise stopped
     if status != 0:
-        sys.exit(f"{Path(words[0]).name} was stopped or failed; the same command goes on")
-    return cost
+        raise subprocess.CalledProcessError(os.waitstatus_to_exitcode(status), words)
 
 
-def trained(data, model, asked):
-    """What training the model took, now or before. `asked` are options of `ngame train`; a run that was stopped goes on."""
-    cost = Path(f"{model}.cost.json")
-    if not (model / "manifest.json").exists():
-        begun = Path(f"{model}.run/plan.toml").exists()
-        spent(cost, NGAME, "train", data, "--out", model, *(["--resume"] if begun else asked))
-    if not cost.exists():
+def cost_file(model):
+    return Path(f"{model}.cost.json")
+
+
+def cost_of(model):
+    """CPU seconds, seconds and memory that training took."""
+    if not cost_file(model).exists():
         sys.exit(f"nobody timed how {model} was trained: delete it, and it is trained again")
-    return json.loads(cost.read_text())
+    return json.loads(cost_file(model).read_text())
 
 
 def write(name, title, command, text, raw, peers=None, facts=(), after=""):

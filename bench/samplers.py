@@ -16,7 +16,6 @@ import argparse
 import json
 import statistics
 import subprocess
-import sys
 from pathlib import Path
 
 import figure
@@ -35,15 +34,9 @@ def call(program, *words):
 def train(args, data, sampler, runs):
     """The folder of a finished run, trained now, or before."""
     model = runs / f"{data.name}-{Path(args.encoder).name}-{sampler}-{args.epochs}"
-    if not (model / "plan.toml").exists():
-        command = [RELEASE / "ngame", "train", data, "--text", "title", "--out", model, "--only", "encoder"]
-        if Path(f"{model}.run/plan.toml").exists():
-            command += ["--resume"]
-        else:
-            command += ["--encoder", args.encoder, "--sampler", sampler, "--epochs", args.epochs, "--seed", args.seed,
-                        "--set", f"validation.every={args.validate}", *args.options]
-        print(" ".join(str(word) for word in command), file=sys.stderr)
-        subprocess.run([str(word) for word in command], check=True)
+    record.train(data, model, ["--text", "title", "--only", "encoder", "--encoder", args.encoder, "--sampler", sampler,
+                               "--epochs", args.epochs, "--seed", args.seed, "--set", f"validation.every={args.validate}",
+                               *args.options])
     return model
 
 

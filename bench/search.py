@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 import record
-from record import BENCH, RELEASE, kept, table
+from record import BENCH, kept, table
 
 # What the literature after NGAME and our own doubts suggest: one thing at a time.
 TRIALS = {
@@ -72,15 +72,9 @@ def trial(args, data, settings, encoder):
     model = BENCH / "data" / "search" / f"{title(args, data)}-{name}"
 
     def run():
-        words = [RELEASE / "ngame", "train", data, "--out", model]
-        if Path(f"{model}.run/plan.toml").exists():
-            words += ["--resume"]
-        elif not model.exists():
-            words += ["--text", args.text, "--encoder", encoder, *(["--only", "encoder"] if args.stage == "encoder" else ["--epochs", 0]), *args.options]
-            words += [word for setting in filter(None, settings.split(",")) for word in ("--set", setting)]
-        if not model.exists():
-            print(f"{data.name}: {settings or 'default'}", file=sys.stderr)
-            subprocess.run([str(word) for word in words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        asked = ["--text", args.text, "--encoder", encoder, *(["--only", "encoder"] if args.stage == "encoder" else ["--epochs", 0]), *args.options]
+        asked += [word for setting in filter(None, settings.split(",")) for word in ("--set", setting)]
+        record.train(data, model, asked, quiet=True)
         reached = last_validation(model) if args.stage == "encoder" else chosen_fusion(model)
         if settings:  # The default's encoder is what the other stage starts from.
             shutil.rmtree(model)

@@ -31,7 +31,8 @@ def trained(args, folder):
     options = "".join(f"-{option.lstrip('-')}" for option in args.options).replace("/", "-")
     model = folder / f"{args.data.name}-{args.text}-{Path(args.encoder).name}{options}"
     asked = ["--text", args.text, "--encoder", args.encoder, "--seed", 0, *args.options]
-    return model, record.trained(args.data, model, asked)
+    record.train(args.data, model, asked)
+    return model, record.cost_of(model)
 
 
 def answers(model, data):

@@ -29,8 +29,9 @@ class Siamese:
         self.data, self.settings, self.random = data, settings, random.Random(0)
         self.model = SentenceTransformer(encoder, device="cpu")
         self.model.max_seq_length = settings["max_tokens"]
-        bert, n_layers = self.model[0].auto_model, settings["trained_layers"]
-        for frozen in [bert.embeddings, *bert.encoder.layer[:-n_layers]] if n_layers else []:
+        bert = self.model[0].auto_model
+        lower = bert.encoder.layer[:-settings["trained_layers"]]
+        for frozen in [bert.embeddings, *lower] if len(lower) else []:
             frozen.requires_grad_(False)
         self.points = [point for point, labels in enumerate(data.labels_of) if labels]
         self.waiting = []

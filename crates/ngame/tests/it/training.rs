@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ngame::Error;
 use ngame::data::{Dataset, ReadOptions, TextChoice};
-use ngame::encoder::{Existing, TextEncoder};
+use ngame::encoder::{Existing, Pooling, TextEncoder, TransformerConfig};
 use ngame::progress::{Event, Observer, Silent, StepProgress, ValidationProgress};
+use ngame::tokens::{VocabularyOptions, train_vocabulary};
 use ngame::training::{
     Corpus, RunFolder, TrainConfig, TrainPlan, config_from, parse_setting, start_encoder, train,
 };
@@ -145,6 +146,50 @@ fn a_run_with_stops_ends_with_the_same_bytes() {
         };
         assert_eq!(steps(&one), steps(&other), "every step is logged once");
     }
+}
+
+#[test]
+fn long_texts_are_cut_where_epochs_would_not_fit_the_time() {
+    let dataset = sample();
+    let transformer = || {
+        let options = VocabularyOptions { size: 2_000, ..Default::default() };
+        let tokenizer = train_vocabulary(&[&dataset.train.texts], &options, &Silent).unwrap();
+        let config = TransformerConfig {
+            vocabulary_size: tokenizer.vocabulary_size(),
+            dim: 8,
+            n_layers: 2,
+            n_heads: 2,
+            feed_forward_dim: 16,
+            max_positions: 64,
+            n_token_types: 2,
+            layer_norm_epsilon: 1e-12,
+            dropout: 0.1,
+            attention_dropout: 0.1,
+            pooling: Pooling::Mean,
+        };
+        TextEncoder::new_transformer(config, tokenizer, 64, 0).unwrap()
+    };
+    let plan = |settings: &[&str]| {
+        let only = ["encoder.start=made", "run.only=encoder"];
+        let settings = only.iter().chain(settings).map(|setting| parse_setting(setting).unwrap());
+        let config = config_from(None, None, &settings.collect::<Vec<_>>()).unwrap();
+        let (plan, corpus, encoder) =
+            TrainPlan::new(&dataset, TextChoice::Both, config, transformer(), &Silent).unwrap();
+        let longest = (0..corpus.tokens.n_texts()).map(|text| corpus.tokens.len(text)).max();
+        assert_eq!(plan.config.encoder.max_tokens, Some(encoder.max_tokens()));
+        assert_eq!(longest, Some(encoder.max_tokens()), "the corpus is cut as the encoder is");
+        let about_tokens = plan.choices.iter().filter(|one| one.setting == "encoder.max_tokens");
+        let why: Vec<String> = about_tokens.map(|one| one.why.clone()).collect();
+        (encoder.max_tokens(), why.join("; "))
+    };
+    // Nothing fits into no time.
+    let (cut, why) = plan(&["run.minutes=1e-9"]);
+    assert_eq!((cut, why.contains("fewer than 3 epochs")), (32, true), "{why}");
+    let (whole, why) = plan(&["run.minutes=1e6"]);
+    assert_eq!((whole, why.contains("95 % of the texts")), (64, true), "{why}");
+    // Whoever says how many epochs there are, or how long texts are, has the time.
+    assert_eq!(plan(&["run.minutes=1e-9", "run.epochs=1"]).0, 64);
+    assert_eq!(plan(&["run.minutes=1e-9", "encoder.max_tokens=40"]).0, 40);
 }
 
 #[test]
