@@ -175,7 +175,7 @@ fn select(split: &Split, points: &mut [u32]) -> Split {
     }
 }
 
-/// The bytes of what a file would hold.
+/// The bytes of its arrays in memory.
 fn size(lexical: &Lexical) -> usize {
     let parts = lexical.parts();
     size_of_val(&*parts.inverse_frequencies)

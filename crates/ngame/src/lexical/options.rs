@@ -36,7 +36,7 @@ pub struct LexicalOptions {
     pub branches: usize,
     /// Weights of clusters below this are dropped.
     pub least_cluster_weight: f32,
-    /// Weights below this are dropped.
+    /// Weights below this are dropped: they are many, and change no answer.
     pub least_weight: f32,
     /// The most weights of a label.
     pub most_weights: usize,
@@ -63,7 +63,7 @@ impl Default for LexicalOptions {
             cluster_size: 100,
             branches: 32,
             least_cluster_weight: 0.05,
-            least_weight: 0.02,
+            least_weight: 0.04,
             most_weights: 1000,
             most_passes: 10,
             tolerance: 0.1,

@@ -12,6 +12,7 @@
 //!
 //! A folder is written aside and renamed when it is whole. [`Manifest`] knows whether it still is.
 
+mod gaps;
 mod label_changes;
 mod label_file;
 pub(crate) mod lexical_file;
