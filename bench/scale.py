@@ -38,12 +38,15 @@ SAMPLED = 2_048
 EXACT_BYTES = 32 << 20  # Above, an HNSW is built.
 VOCABULARY = 100_000
 
-# The paper's data sets: points, labels, labels a point, words a text as we cut it (32 or 128 tokens), and the features
-# that a point and a label share: what real titles (0.6 to 0.8) and real titles with content (2.8) have.
+# The paper's data sets: points, labels, labels a point, words a text as we cut it (32 or 128 tokens); features (words and
+# pairs of words) of a text, and the labels that it is compared with: as many as there are looked at, 1,000 a feature.
 PUBLISHED = {
-    "LF-AmazonTitles-1.3M": {"points": 2_248_619, "labels": 1_305_265, "words": 10, "shared": 0.8, "labels_a_point": 22.2},
-    "LF-Wikipedia-500K": {"points": 1_813_391, "labels": 501_070, "words": 128, "shared": 2.8, "labels_a_point": 4.7},
-    "the paper's 85 M labels": {"points": 240_000_000, "labels": 85_000_000, "words": 6, "shared": 0.6, "labels_a_point": 2.0},
+    "LF-AmazonTitles-1.3M": {"points": 2_248_619, "labels": 1_305_265, "words": 10, "features": 20, "compared": 20_000,
+                             "labels_a_point": 22.2},
+    "LF-Wikipedia-500K": {"points": 1_813_391, "labels": 501_070, "words": 128, "features": 200, "compared": 64_000,
+                          "labels_a_point": 4.7},
+    "the paper's 85 M labels": {"points": 240_000_000, "labels": 85_000_000, "words": 6, "features": 12, "compared": 12_000,
+                                "labels_a_point": 2.0},
 }
 
 
@@ -94,7 +97,7 @@ def measure(name, size):
         disk = sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
         shutil.rmtree(data)
         shutil.rmtree(model)
-        return {"seconds": seconds, "memory": usage.ru_maxrss * 1024, "disk": disk, "shared": overlap["shared"]}
+        return {"seconds": seconds, "memory": usage.ru_maxrss * 1024, "disk": disk, "overlap": overlap}
 
     folder.mkdir(parents=True, exist_ok=True)
     return kept(folder / f"{name}.json", run)
@@ -113,9 +116,9 @@ def terms(size):
         "encoder": [EPOCHS * tokens * dim, EPOCHS * (points + labels) * dim * dim],
         "vectors": [tokens * dim, (points + labels) * dim * dim],
         "classifiers": [steps * CLASSIFIER_BATCH * met * dim, steps * met * dim],
-        # Hard negatives of a point are looked for in lists of weights, one a feature: what it shares with labels is
-        # added up.
-        "words": [points, points * labels * size["shared"]],
+        # Weights are solved for feature by feature of a point and its hard negatives; these are looked for in lists of
+        # labels, one a feature.
+        "words": [points * size["features"], points * size["compared"]],
         "fusion": [held_out, held_out * (points + labels) * dim],
         "index": [graph, labels * dim],
         "memory": [1, (points + labels) * dim, points * words, points * a_point * words],
@@ -135,7 +138,7 @@ def measured(run):
 def sized(name, size):
     """A run: how large it was, what was found in its texts included, and what each stage took."""
     run = measure(name, size)
-    return size | {"shared": run["shared"]}, measured(run)
+    return size | run["overlap"], measured(run)
 
 
 def fit(rows, values):

@@ -41,6 +41,8 @@ struct Args {
     rounds: usize,
     #[arg(long, default_value_t = LexicalOptions::default().n_hard)]
     n_hard: usize,
+    #[arg(long, default_value_t = LexicalOptions::default().most_labels)]
+    most_labels: usize,
     #[arg(long, default_value_t = LexicalOptions::default().background)]
     background: f32,
     #[arg(long, default_value_t = LexicalOptions::default().mean)]
@@ -66,6 +68,7 @@ fn main() -> anyhow::Result<()> {
         cost: args.cost,
         rounds: args.rounds,
         n_hard: args.n_hard,
+        most_labels: args.most_labels,
         background: args.background,
         mean: args.mean,
         mean_power: args.mean_power,
@@ -88,9 +91,8 @@ fn main() -> anyhow::Result<()> {
         dataset.train = select(&dataset.train, kept);
     }
     let train = &dataset.train;
-    let overlap =
-        Overlap::estimate(&train.texts, &train.by_label, &dataset.labels.texts, options.seed);
-    let overlap = json!({ "features": overlap.features, "shared": overlap.shared });
+    let overlap = Overlap::estimate(&train.texts, &train.by_label, &dataset.labels.texts, &options);
+    let overlap = json!({ "features": overlap.features, "compared": overlap.compared });
     if args.only_overlap {
         writeln!(std::io::stdout(), "{overlap}")?;
         return Ok(());

@@ -104,10 +104,6 @@ impl Postings {
         }
         all
     }
-
-    fn of_no_feature() -> Self {
-        Self { offsets: vec![0], labels: Vec::new(), weights: Vec::new() }
-    }
 }
 
 /// The middle of some numbers, the lower one of two.

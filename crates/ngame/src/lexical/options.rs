@@ -18,6 +18,10 @@ pub struct LexicalOptions {
     pub rounds: usize,
     /// For how many labels, at most, a point becomes a hard negative in a round.
     pub n_hard: usize,
+    /// Among how many labels of a feature, at most, hard negatives are sought: those for which it weighs
+    /// most. Of a word that half of the labels have, the others would take most of the time and decide
+    /// nothing.
+    pub most_labels: usize,
     /// What all the points that are not close to a label count against it, as a multiple of `cost`:
     /// feature by feature those that have it, and all of them against the bias.
     pub background: f32,
@@ -56,6 +60,7 @@ impl Default for LexicalOptions {
             cost: 1.0,
             rounds: 2,
             n_hard: 60,
+            most_labels: 1000,
             background: 1.0,
             mean: 0.5,
             mean_power: 0.2,
@@ -97,6 +102,7 @@ impl LexicalOptions {
         let counts = [
             ("rounds", 1, self.rounds),
             ("most_features", 1, self.most_features),
+            ("most_labels", 1, self.most_labels),
             ("cluster_size", 1, self.cluster_size),
             ("branches", 2, self.branches),
             ("most_weights", 1, self.most_weights),

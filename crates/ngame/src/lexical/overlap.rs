@@ -1,12 +1,13 @@
 //! How much texts have in common with labels: what training the sparse view will walk over, known
 //! before it begins.
 //!
-//! Hard negatives are found by adding up the weights of all labels that share a feature with a point,
-//! so their cost is that number, and texts differ in it by orders of magnitude: titles of three words
-//! share little, abstracts that all begin alike share much. A sample tells.
+//! Hard negatives are found by adding up the weights of labels that share a feature with a point, so
+//! their cost is how many it is compared with, and texts differ in it: titles of three words share little,
+//! abstracts that all begin alike share much. A sample tells.
 
 use rand::seq::index;
 
+use super::options::LexicalOptions;
 use super::train::MOST_OF_POINT;
 use super::words::Splitter;
 use crate::data::{Csr, Interner, Texts};
@@ -26,14 +27,20 @@ const DRAW: u64 = 22;
 pub struct Overlap {
     /// The features of a point.
     pub features: f64,
-    /// The features that a point and the texts of a label share, as far as a search looks at them.
-    pub shared: f64,
+    /// The labels that a point is compared with to find its hard negatives, once for every feature they
+    /// share.
+    pub compared: f64,
 }
 
 impl Overlap {
     /// Estimates it by some of the points and labels.
-    pub fn estimate(texts: &Texts, by_label: &Csr, label_texts: &Texts, seed: u64) -> Self {
-        let mut random = generator(seed, &[DRAW]);
+    pub fn estimate(
+        texts: &Texts,
+        by_label: &Csr, // (labels, points)
+        label_texts: &Texts,
+        options: &LexicalOptions,
+    ) -> Self {
+        let mut random = generator(options.seed, &[DRAW]);
         let mut draw = |n: usize| index::sample(&mut random, n, SAMPLE.min(n)).into_vec();
         let (points, labels) = (draw(texts.len()), draw(label_texts.len()));
         if points.is_empty() || labels.is_empty() {
@@ -51,18 +58,20 @@ impl Overlap {
             })
             .collect();
         let (with_points, with_labels) = (counter.count(&of_points), counter.count(&of_labels));
-        let n_shared = |features: &Vec<u32>| -> u64 {
+        let each_stands_for = label_texts.len() as f64 / labels.len() as f64;
+        let n_compared = |features: &Vec<u32>| -> f64 {
             let mut features = features.clone();
             // A search looks at the heaviest features of a long text, which are the rarest.
             features.sort_unstable_by_key(|&feature| with_points[feature as usize]);
-            let looked_at = features.iter().take(MOST_OF_POINT);
-            looked_at.map(|&feature| u64::from(with_labels[feature as usize])).sum()
+            let labels = |&feature: &u32| f64::from(with_labels[feature as usize]);
+            let looked_at = features.iter().take(MOST_OF_POINT).map(labels);
+            looked_at.map(|n| (n * each_stands_for).min(options.most_labels as f64)).sum()
         };
         let n_features: usize = of_points.iter().map(Vec::len).sum();
-        let n_shared: u64 = of_points.iter().map(n_shared).sum();
+        let n_compared: f64 = of_points.iter().map(n_compared).sum();
         Self {
             features: n_features as f64 / points.len() as f64,
-            shared: n_shared as f64 / (points.len() * labels.len()) as f64,
+            compared: n_compared / points.len() as f64,
         }
     }
 }
@@ -108,17 +117,20 @@ mod tests {
     }
 
     #[test]
-    fn shared_features_are_counted_once_for_a_point_and_a_label() {
+    fn labels_are_counted_once_for_every_feature_and_no_more_than_are_looked_at() {
         // Pairs of words are features: "red apple" has three.
         let points = texts(&["red apple", "green", "red red"]);
-        let labels = texts(&["apple", "sky"]);
-        let by_label = Csr::from_pairs(2, 3, vec![(0, 0), (0, 2)]);
-        let overlap = Overlap::estimate(&points, &by_label, &labels, 0);
-        // red, apple, red apple; green; red, red red.
-        assert_eq!(overlap.features, 2.0);
-        // The first label shares 3 with the first point and 2 with the third, the second nothing.
-        assert_eq!(overlap.shared, 5.0 / 6.0);
-        let none = Overlap::estimate(&texts(&[]), &Csr::new(0), &texts(&[]), 0);
-        assert_eq!(none, Overlap::default());
+        let labels = texts(&["apple", "sky", "red sky"]);
+        let by_label = Csr::from_pairs(3, 3, vec![(0, 0), (0, 2)]);
+        let estimate = |most_labels| {
+            let options = LexicalOptions { most_labels, ..Default::default() };
+            Overlap::estimate(&points, &by_label, &labels, &options)
+        };
+        // red, apple, red apple; green; red, red red. Two labels have red, the first alone the others.
+        assert_eq!(estimate(10), Overlap { features: 2.0, compared: (4.0 + 3.0) / 3.0 });
+        assert_eq!(estimate(1), Overlap { features: 2.0, compared: (3.0 + 2.0) / 3.0 });
+        let (none, options) = (texts(&[]), LexicalOptions::default());
+        let nothing = Overlap::estimate(&none, &Csr::new(0), &none, &options);
+        assert_eq!(nothing, Overlap::default());
     }
 }

@@ -25,11 +25,42 @@ pub struct LexicalRoom {
 }
 
 impl Postings {
+    /// Postings to which features are added.
+    pub(super) fn of_no_feature() -> Self {
+        Self { offsets: vec![0], labels: Vec::new(), weights: Vec::new() }
+    }
+
     /// The weights of labels (rows), turned round.
     pub(super) fn new(by_label: &SparseRows, n_features: usize) -> Self {
         let (offsets, labels, weights) = by_label.transpose(n_features).into_parts();
         let weights = weights.into_iter().map(bf16::from_f32).collect();
         Self { offsets, labels, weights }
+    }
+
+    /// The same with no more than the heaviest `most` labels of a feature.
+    pub(super) fn heaviest(&self, most: usize) -> Self {
+        let mut kept = Self::of_no_feature();
+        let mut order: Vec<u32> = Vec::new();
+        for feature in 0..self.offsets.len() as u32 - 1 {
+            let (labels, weights) = self.of(feature);
+            if labels.len() <= most {
+                kept.labels.extend(labels);
+                kept.weights.extend(weights);
+            } else {
+                order.clear();
+                order.extend(0..labels.len() as u32);
+                let weight = |at: u32| weights[at as usize];
+                order.select_nth_unstable_by(most, |&a, &b| {
+                    weight(b).total_cmp(&weight(a)).then(a.cmp(&b))
+                });
+                order.truncate(most);
+                order.sort_unstable();
+                kept.labels.extend(order.iter().map(|&at| labels[at as usize]));
+                kept.weights.extend(order.iter().map(|&at| weight(at)));
+            }
+            kept.offsets.push(kept.labels.len() as u64);
+        }
+        kept
     }
 
     /// What is wrong with postings of so many features and labels, if anything.
@@ -138,5 +169,28 @@ impl Postings {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heaviest_labels_of_a_feature_stay_in_their_order() {
+        let mut by_label = SparseRows::new();
+        by_label.push(&[(0, 0.5), (1, 1.0)]);
+        by_label.push(&[(0, 2.0)]);
+        by_label.push(&[(0, -3.0), (1, 4.0)]);
+        by_label.push(&[(0, 0.5)]);
+        let postings = Postings::new(&by_label, 3);
+        assert_eq!(postings.heaviest(4), postings);
+        let kept = postings.heaviest(2);
+        let of = |feature| (kept.of(feature).0.to_vec(), kept.of(feature).1.to_vec());
+        // Of two that weigh the same, the first.
+        assert_eq!(of(0), (vec![0, 1], [0.5, 2.0].map(bf16::from_f32).to_vec()));
+        assert_eq!(of(1), (vec![0, 2], [1.0, 4.0].map(bf16::from_f32).to_vec()));
+        assert_eq!(of(2), (vec![], vec![]));
+        kept.check(3, 4).unwrap();
     }
 }

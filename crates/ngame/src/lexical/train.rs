@@ -70,7 +70,8 @@ pub(super) fn train(
     let mut biases = vec![0.0; task.by_label.n_rows()];
     let mut negatives = Csr::empty(truth.n_rows(), truth.n_columns());
     for _ in 0..options.rounds {
-        negatives = task.shortlists(&postings, &biases, &negatives)?;
+        let heaviest = postings.heaviest(options.most_labels);
+        negatives = task.shortlists(&heaviest, &biases, &negatives)?;
         let (weights, new_biases) = task.weights(&negatives.transpose(), &means)?;
         postings = Postings::new(&weights, features.len());
         biases = new_biases;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoder::VectorType;
 use crate::index::{IndexKind, choose};
+use crate::lexical::Overlap;
 
 /// Threads that the factors were measured on.
 const THREADS: f64 = 2.0;
@@ -15,9 +16,9 @@ const THREADS: f64 = 2.0;
 /// Seconds of a point and a label that meet in a step of the classifiers, by number of their vectors.
 const CLASSIFIERS: f64 = 3.6e-11;
 
-/// Seconds of a point in the sparse view; and of a feature that it shares with a label, which is met in
+/// Seconds of a feature of a point in the sparse view; and of a label that the point is compared with in
 /// looking for hard negatives.
-const WORDS: [f64; 2] = [2.7e-4, 6.4e-9];
+const WORDS: [f64; 2] = [4e-6, 2.2e-8];
 
 /// Seconds of a held-out point, whose candidates are described and boosted; and of a label or a point
 /// that it is compared with, by number of their vectors.
@@ -65,8 +66,8 @@ pub(super) struct Sizes {
     pub(super) epochs: usize,
     /// Seconds that going through a text takes here.
     pub(super) text: f64,
-    /// Features that a point and a label share, where the sparse view is trained.
-    pub(super) shared: Option<f64>,
+    /// What points and labels have in common, where the sparse view is trained.
+    pub(super) overlap: Option<Overlap>,
     pub(super) has_votes: bool,
     pub(super) threads: usize,
 }
@@ -80,7 +81,8 @@ impl LaterStages {
         let met = sizes.labels_met();
         let classifiers = CLASSIFIERS * (sizes.epochs * n_seen * dim) as f64 * met;
         let (n, l) = (n_train as f64, n_labels as f64);
-        let words = sizes.shared.map_or(0.0, |shared| WORDS[0] + WORDS[1] * l * shared);
+        let words = |found: Overlap| WORDS[0] * found.features + WORDS[1] * found.compared;
+        let words = sizes.overlap.map_or(0.0, words);
         let fusion = FUSION[0] + FUSION[1] * (n + l) * dim as f64;
         let of_points = if sizes.has_votes { graph(n_train, dim) } else { 0.0 };
         Self {
@@ -123,6 +125,8 @@ impl Sizes {
 mod tests {
     use super::*;
 
+    const OVERLAP: Overlap = Overlap { features: 16.0, compared: 4_000.0 };
+
     const SIZES: Sizes = Sizes {
         n_train: 100_000,
         n_held_out: 10_000,
@@ -134,7 +138,7 @@ mod tests {
         batch_size: 512,
         epochs: 10,
         text: 1e-3,
-        shared: Some(0.8),
+        overlap: Some(OVERLAP),
         has_votes: true,
         threads: 2,
     };
@@ -153,12 +157,17 @@ mod tests {
         let twice = LaterStages::of(&Sizes { n_train: 200_000, n_pairs: 600_000, ..SIZES });
         assert!(twice.classifiers > 1.9 * base.classifiers && twice.words > 1.9 * base.words);
         assert!(twice.fusion < 1.5 * base.fusion, "it sees held-out points alone");
-        let alike = LaterStages::of(&Sizes { shared: Some(8.0), ..SIZES });
-        assert!(alike.words > 4.0 * base.words, "texts that share more are compared more");
+        for overlap in [
+            Overlap { compared: 3.0 * OVERLAP.compared, ..OVERLAP },
+            Overlap { features: 3.0 * OVERLAP.features, ..OVERLAP },
+        ] {
+            let more = LaterStages::of(&Sizes { overlap: Some(overlap), ..SIZES });
+            assert!(more.words > 1.2 * base.words && more.words < 3.0 * base.words);
+        }
         let four = LaterStages::of(&Sizes { threads: 4, ..SIZES });
         assert_eq!(four.fusion, base.fusion / 2.0);
         assert_eq!(four.vectors, base.vectors, "this was measured with the threads there are");
-        assert_eq!(LaterStages::of(&Sizes { shared: None, ..SIZES }).words, 0.0);
+        assert_eq!(LaterStages::of(&Sizes { overlap: None, ..SIZES }).words, 0.0);
         let few = Sizes { n_labels: 20_000, has_votes: false, ..SIZES };
         assert_eq!(LaterStages::of(&few).index, 0.0);
         let voting = LaterStages::of(&Sizes { has_votes: true, ..few });

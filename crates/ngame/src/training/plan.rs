@@ -16,7 +16,7 @@ use crate::classifier::{ClassifierTriplet, Objective, OneVsAll, Sampled, Sampled
 use crate::data::{Dataset, TextChoice};
 use crate::encoder::TextEncoder;
 use crate::index::HnswOptions;
-use crate::lexical::Overlap;
+use crate::lexical::{LexicalOptions, Overlap};
 use crate::progress::{Event, Observer};
 use crate::random::mix;
 use crate::views::View;
@@ -302,9 +302,10 @@ fn later_stages(
         batch_size: classifier.batch_size.unwrap_or(usual.batch_size),
         epochs: classifier.epochs.unwrap_or(usual.epochs),
         text: forward / corpus.tokens.n_texts().max(1) as f64,
-        shared: views.contains(&View::Lexical).then(|| {
+        overlap: views.contains(&View::Lexical).then(|| {
             let (train, labels) = (&dataset.train, &dataset.labels.texts);
-            Overlap::estimate(&train.texts, &train.by_label, labels, config.run.seed).shared
+            let options = LexicalOptions { seed: config.run.seed, ..Default::default() };
+            Overlap::estimate(&train.texts, &train.by_label, labels, &options)
         }),
         has_votes: views.contains(&View::Votes),
         threads: rayon::current_num_threads(),
