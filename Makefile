@@ -81,10 +81,10 @@ bench-accuracy:
 	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ENCODER),--encoder $(ENCODER)) $(OPTIONS_FLAG)
 
 # The same beside every peer, ngame with both encoders (hours; goes on where it was stopped):
-# make bench-peers DATA="/path/to/debian-related ..." [TEXT=title|both]
+# make bench-peers DATA="/path/to/debian-related ..." [TEXT=title|both] [REUSE="bench/results/… ..."], rows of records
 bench-peers: encoders/all-MiniLM-L6-v2/model.safetensors
 	$(BUILD) --bin ngame
-	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) --seeds 1 --encoder bag encoders/all-MiniLM-L6-v2 --peers all
+	python3 bench/accuracy.py $(DATA) $(if $(TEXT),--text $(TEXT)) --seeds 1 --encoder bag encoders/all-MiniLM-L6-v2 --peers all $(if $(REUSE),--reuse $(REUSE))
 
 # Subject headings for library records beside what was published: make bench-subjects DATA=/path/to/tibkat-gnd-dev
 # [ENCODER=folder]; goes on where it was stopped.

@@ -7,8 +7,8 @@ The first compares with strong linear systems over several seeds; the second tak
 encoders. Peers come from PyPI, each into a virtual environment of its own kind, and have their defaults or what
 their authors recommend (bench/peers/, one file each). All predictions are scored by `ngame metrics` or `ngame
 evaluate`, whose numbers agree with pyxclib's. Runs are kept in bench/data/accuracy: what is finished is not run
-again, what was stopped goes on. A peer that fails is told and left out. The table goes to standard output and to
-bench/results/.
+again, what was stopped goes on; `--reuse` takes the rows that a record has from it, and says so. A peer that fails is
+told and left out. The table goes to standard output and to bench/results/.
 """
 import argparse
 import json
@@ -49,13 +49,9 @@ def named(metrics, recall_100):
     return dict(zip(METRICS, (100 * value for value in values)))
 
 
-def model_of(args, data, encoder, seed, folder):
-    options = "".join(f"-{option.lstrip('-')}" for option in args.options).replace("/", "-")
-    return folder / f"{data.name}-{args.text}-{Path(encoder).name}{options}-{seed}"
-
-
 def ours(args, data, encoder, seed, folder):
-    model = model_of(args, data, encoder, seed, folder)
+    options = "".join(f"-{option.lstrip('-')}" for option in args.options).replace("/", "-")
+    model = folder / f"{data.name}-{args.text}-{Path(encoder).name}{options}-{seed}"
 
     def run():
         asked = ["--text", args.text, "--encoder", encoder, "--seed", seed, *args.options]
@@ -70,27 +66,25 @@ def ours(args, data, encoder, seed, folder):
     return kept(model.with_suffix(".json"), run)
 
 
-def siamese_settings(args, data, folder):
-    """What the siamese peer has to do: as the MiniLM run of ngame beside it, in at most twice its time."""
-    model = model_of(args, data, MINILM, 0, folder)
-    plan = tomllib.loads((model / "plan.toml").read_text())
-    config, before = plan["config"], plan["estimate"]["seconds_before"]
-    lines = map(json.loads, (model / "metrics.jsonl").read_text().splitlines())
-    encoder_seconds = before + max(line["seconds"] for line in lines if line["kind"] == "validation")
+def siamese_settings(args, data, beside):
+    """What the siamese peer has to do: as ngame does with the same encoder, in at most the time all of that took."""
+    plan = tomllib.loads(call(NGAME, "train", data, "--text", args.text, "--encoder", MINILM, *args.options, "--dry-run",
+                              "--out", BENCH / "data" / "none"))
+    config = plan["config"]
     return json.dumps({
-        "steps": plan["n_steps"], "seconds": 2 * encoder_seconds, "batch_size": config["batching"]["batch_size"],
+        "steps": plan["n_steps"], "seconds": beside["train_seconds"], "batch_size": config["batching"]["batch_size"],
         "learning_rate": config["optimiser"]["learning_rate"], "temperature": config["loss"]["temperature"],
         "trained_layers": config["encoder"]["trained_layers"], "max_tokens": config["encoder"]["max_tokens"]})
 
 
-def peer(args, data, name, folder):
+def peer(args, data, name, runs, folder):
     program, kind, venv, packages, limits = PEERS[name]
     predictions = folder / f"{data.name}-{args.text}-{kind}.txt"
 
     def run():
         python = record.peer_python(venv, packages, *limits)
         more = [MINILM] if venv == ".venv" else []
-        more += [siamese_settings(args, data, folder)] if kind == "siamese" else []
+        more += [siamese_settings(args, data, runs[MINILM.name][0])] if kind == "siamese" else []
         # What the peer itself prints comes before its answer.
         said = call(python, BENCH / "peers" / f"{program}.py", data, args.text, kind, predictions, *more)
         metrics = json.loads(call(NGAME, "metrics", "--predictions", predictions, "--truth", data, "-k", 100, "--json"))
@@ -102,6 +96,20 @@ def peer(args, data, name, folder):
     except (subprocess.CalledProcessError, OSError) as failure:
         print(f"{name} failed: {failure}", file=sys.stderr)
         return None
+
+
+def reused(args, data):
+    """The rows of ngame and of peers that records of this data set and text have, and which records they are from."""
+    runs, peers, facts = {}, {}, []
+    for folder in args.reuse:
+        found = json.loads((folder / "raw.json").read_text())
+        about = next((line for line in (folder / "README.md").read_text().splitlines() if line.startswith("# ")), "")
+        if f"on {data.name}, " not in about or not about.endswith(f", {args.text}"):
+            continue
+        runs |= found.pop("ngame")
+        peers |= {name: run for name, run in found.items() if run}
+        facts.append(f"rows of [{folder.name}](../{folder.name}/README.md) were taken from there")
+    return runs, peers, facts
 
 
 def cost(run):
@@ -138,6 +146,7 @@ def main():
     parser.add_argument("--encoder", nargs="+", default=["bag"], help="bag, or folders")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--peers", nargs="+", default=LINEAR, choices=[*PEERS, "all"], metavar="PEER", help=", ".join(PEERS))
+    parser.add_argument("--reuse", type=Path, nargs="+", default=[], metavar="RECORD", help="folders of bench/results")
     parser.add_argument("--options", nargs=argparse.REMAINDER, default=[], help="for ngame train")
     args = parser.parse_args()
     wanted = list(PEERS) if "all" in args.peers else args.peers
@@ -147,11 +156,15 @@ def main():
     if "MiniLM, siamese PyTorch" in wanted and MINILM.name not in encoders:
         parser.error(f"the siamese peer does what ngame does with {MINILM.name}: add --encoder {MINILM}")
     command = (f"bench/accuracy.py {' '.join(data.name for data in args.data)} --text {args.text} --encoder "
-               f"{' '.join(encoders)} --seeds {args.seeds} {' '.join(args.options)}").strip()
+               f"{' '.join(encoders)} --seeds {args.seeds}")
+    command += f" --peers {' '.join(args.peers)}" if args.peers != LINEAR else ""
+    command += f" --reuse {' '.join(folder.name for folder in args.reuse)}" if args.reuse else ""
+    command += f" --options {' '.join(args.options)}" if args.options else ""
     for data in args.data:
-        runs = {name: [ours(args, data, encoder, seed, folder) for seed in range(args.seeds)]
+        known_runs, known_peers, facts = reused(args, data)
+        runs = {name: known_runs.get(name) or [ours(args, data, encoder, seed, folder) for seed in range(args.seeds)]
                 for name, encoder in zip(encoders, args.encoder)}
-        peers = {name: peer(args, data, name, folder) for name in wanted}
+        peers = {name: known_peers.get(name) or peer(args, data, name, runs, folder) for name in wanted}
         versions = {}
         for run in filter(None, peers.values()):
             versions |= run.get("versions", {})
@@ -159,7 +172,7 @@ def main():
         # A record for each data set: what was measured stays, whatever happens to the rest.
         name = f"{'peers' if len(wanted) > len(LINEAR) else 'accuracy'}-{data.name}-{'-'.join(encoders)}-{args.text}"
         record.write(name, f"Accuracy on {data.name}, {', '.join(encoders)}, {args.text}", command, text,
-                     {"ngame": runs, **peers}, versions)
+                     {"ngame": runs, **peers}, versions, facts)
         print(text + "\n")
 
 

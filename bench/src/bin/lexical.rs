@@ -35,6 +35,9 @@ struct Args {
     only_overlap: bool,
     #[arg(long, default_value_t = LexicalOptions::default().least_texts)]
     least_texts: u32,
+    /// Leaves out the beginnings of long words
+    #[arg(long)]
+    no_beginnings: bool,
     #[arg(long, default_value_t = LexicalOptions::default().cost)]
     cost: f32,
     #[arg(long, default_value_t = LexicalOptions::default().rounds)]
@@ -65,6 +68,7 @@ fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let options = LexicalOptions {
         least_texts: args.least_texts,
+        beginnings: !args.no_beginnings,
         cost: args.cost,
         rounds: args.rounds,
         n_hard: args.n_hard,

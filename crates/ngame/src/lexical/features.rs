@@ -1,4 +1,4 @@
-//! Text to a sparse vector: TF-IDF of words and pairs of words.
+//! Text to a sparse vector: TF-IDF of words, their beginnings, and pairs of words.
 //!
 //! A feature counts if enough training texts have it; one that only a single text has cannot tell
 //! another text anything. Weights are `(1 + ln count) · (1 + ln((1 + n) / (1 + texts with it)))`,
@@ -8,8 +8,9 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::blocks::in_blocks;
+use super::options::LexicalOptions;
 use super::sparse::{SparseRows, normalise};
-use super::words::Splitter;
+use super::words::{Splitter, is_beginning};
 use crate::Result;
 use crate::data::{Interner, Texts};
 use crate::progress::{Observer, StopOnly};
@@ -26,17 +27,20 @@ pub(super) struct Features {
     names: Interner,
     /// By feature, how much it tells: the rarer, the more.
     inverse_frequencies: Vec<f32>,
+    /// Whether beginnings of words are among them. Models of before there were any have none, and are
+    /// not asked about what they could not know.
+    beginnings: bool,
 }
 
 impl Features {
-    /// The features of all texts of some collections: those that at least `least_texts` texts have, and
-    /// if there are more than `most`, the most frequent of them.
+    /// The features of all texts of some collections: those that enough texts have, and if there are too
+    /// many, the most frequent of them.
     pub(super) fn collect(
         collections: &[&Texts],
-        least_texts: u32,
-        most: usize,
+        options: &LexicalOptions,
         observer: &dyn Observer,
     ) -> Result<Self> {
+        let room = || Splitter::new(options.beginnings);
         let mut names = Interner::default();
         let mut counts: Vec<u32> = Vec::new();
         for texts in collections {
@@ -49,9 +53,7 @@ impl Features {
                 };
                 let what = ("counting words", "texts");
                 let quiet = StopOnly(observer);
-                for (block, block_counts) in
-                    in_blocks(what, n, BLOCK, Splitter::default, count, &quiet)?
-                {
+                for (block, block_counts) in in_blocks(what, n, BLOCK, room, count, &quiet)? {
                     for (name, count) in block.strings().iter().zip(block_counts) {
                         let (number, is_new) = names.intern(name);
                         if is_new {
@@ -63,22 +65,16 @@ impl Features {
             }
         }
         let n_texts = collections.iter().map(|texts| texts.len()).sum();
-        Ok(Self::choose(&names.into_strings(), &counts, n_texts, least_texts, most))
+        Ok(Self::choose(&names.into_strings(), &counts, n_texts, options))
     }
 
     /// The features that count, by how many texts have each.
-    fn choose(
-        names: &Texts,
-        counts: &[u32],
-        n_texts: usize,
-        least_texts: u32,
-        most: usize,
-    ) -> Self {
+    fn choose(names: &Texts, counts: &[u32], n_texts: usize, options: &LexicalOptions) -> Self {
         let count_of = |number: u32| counts[number as usize];
-        let mut kept: Vec<u32> =
-            (0..counts.len() as u32).filter(|&number| count_of(number) >= least_texts).collect();
+        let counts_enough = |&number: &u32| count_of(number) >= options.least_texts;
+        let mut kept: Vec<u32> = (0..counts.len() as u32).filter(counts_enough).collect();
         kept.sort_by_key(|&number| Reverse(count_of(number)));
-        kept.truncate(most);
+        kept.truncate(options.most_features);
         let inverse_frequency = |&number: &u32| {
             (((1.0 + n_texts as f64) / (1.0 + f64::from(count_of(number)))).ln() + 1.0) as f32
         };
@@ -87,7 +83,12 @@ impl Features {
         for &number in &kept {
             chosen.intern(names.get(number as usize));
         }
-        Self { names: chosen, inverse_frequencies }
+        Self::of(chosen, inverse_frequencies)
+    }
+
+    fn of(names: Interner, inverse_frequencies: Vec<f32>) -> Self {
+        let beginnings = names.strings().iter().any(is_beginning);
+        Self { names, inverse_frequencies, beginnings }
     }
 
     /// Features by name, each once, and how much each tells; what is wrong with them, if anything.
@@ -109,7 +110,7 @@ impl Features {
         let mut interner = Interner::default();
         match names.iter().find(|name| !interner.intern(name).1) {
             Some(name) => Err(format!("the feature `{}` is there twice", name.escape_debug())),
-            None => Ok(Self { names: interner, inverse_frequencies }),
+            None => Ok(Self::of(interner, inverse_frequencies)),
         }
     }
 
@@ -126,6 +127,11 @@ impl Features {
     /// How much each feature tells.
     pub(super) fn inverse_frequencies(&self) -> &[f32] {
         &self.inverse_frequencies
+    }
+
+    /// What cuts texts into these features.
+    pub(super) fn splitter(&self) -> Splitter {
+        Splitter::new(self.beginnings)
     }
 
     /// The vector of a text: features that ascend with their weights. Empty if no feature is known.
@@ -164,7 +170,7 @@ impl Features {
             rows
         };
         let what = ("weighting words", "texts");
-        let room = Splitter::default;
+        let room = || self.splitter();
         Ok(SparseRows::join(in_blocks(what, texts.len(), BLOCK, room, rows, observer)?))
     }
 }
@@ -193,11 +199,16 @@ mod tests {
     use super::*;
     use crate::progress::Silent;
 
+    fn collect(texts: &Texts, options: LexicalOptions) -> Features {
+        Features::collect(&[texts], &options, &Silent).unwrap()
+    }
+
     #[test]
     fn weights_are_those_of_scikit_learn() {
         let texts: Texts = ["red red apple", "green apple", "red wine"].into_iter().collect();
-        let features = Features::collect(&[&texts], 1, 100, &Silent).unwrap();
-        let vector = features.vector("red red apple", &mut Splitter::default());
+        let options = LexicalOptions { least_texts: 1, beginnings: false, ..Default::default() };
+        let features = collect(&texts, options);
+        let vector = features.vector("red red apple", &mut features.splitter());
         let named: Vec<(&str, f32)> = vector
             .iter()
             .map(|&(feature, weight)| (features.names().get(feature as usize), weight))
@@ -214,14 +225,33 @@ mod tests {
             assert!((found - weight).abs() < 1e-6, "{name}: {found}");
         }
         assert_eq!(named.len(), 4);
-        assert_eq!(features.vector("blue plums", &mut Splitter::default()), []);
+        assert_eq!(features.vector("blue plums", &mut features.splitter()), []);
+    }
+
+    #[test]
+    fn features_without_beginnings_are_not_asked_about_any() {
+        let texts: Texts = ["geology", "geological"].into_iter().collect();
+        let coverage = |beginnings| {
+            let features = collect(&texts, LexicalOptions { beginnings, ..Default::default() });
+            let names: Vec<String> = features.names().iter().map(str::to_owned).collect();
+            let again =
+                Features::from_parts(features.names(), features.inverse_frequencies.clone());
+            let splitter = &mut features.splitter();
+            let vector = features.vector_and_coverage("geologist", splitter);
+            let again = again.unwrap();
+            assert_eq!(again.vector_and_coverage("geologist", &mut again.splitter()), vector);
+            (names, vector.1)
+        };
+        assert_eq!(coverage(true), (vec!["geol*".to_owned(), "geolog*".to_owned()], 2.0 / 3.0));
+        assert_eq!(coverage(false), (vec![], 0.0));
     }
 
     #[test]
     fn rare_features_go_first() {
         let texts: Texts = ["a b", "a c", "a b"].into_iter().collect();
-        let names = |least, most| -> Vec<String> {
-            let features = Features::collect(&[&texts], least, most, &Silent).unwrap();
+        let names = |least_texts, most_features| -> Vec<String> {
+            let options = LexicalOptions { least_texts, most_features, ..Default::default() };
+            let features = collect(&texts, options);
             features.names().iter().map(str::to_owned).collect()
         };
         assert_eq!(names(2, 100), ["a", "b", "a b"]);

@@ -10,12 +10,11 @@ use super::options::LexicalOptions;
 use super::postings::{LexicalRoom, Postings};
 use super::train::train;
 use super::tree::LabelTree;
-use super::words::Splitter;
 use crate::Result;
 use crate::data::{Csr, Texts};
 use crate::progress::Observer;
 
-/// A sparse weight vector and a bias for every label, over words and pairs of words.
+/// A sparse weight vector and a bias for every label, over words, their beginnings, and pairs of words.
 ///
 /// The score of a label is its bias plus its weights times the text's vector: near 1 or above where the
 /// label is sure, near -1 where nothing speaks for it.
@@ -103,7 +102,8 @@ impl Lexical {
 
     /// A text as a sparse vector; words that training did not see are passed over.
     pub fn query(&self, text: &str) -> LexicalQuery {
-        let (vector, coverage) = self.features.vector_and_coverage(text, &mut Splitter::default());
+        let splitter = &mut self.features.splitter();
+        let (vector, coverage) = self.features.vector_and_coverage(text, splitter);
         LexicalQuery { vector, coverage }
     }
 

@@ -1,6 +1,6 @@
 //! The sparse view: exact words, which dense vectors blur.
 //!
-//! A text is a sparse vector of its words and pairs of words (TF-IDF), a label a sparse vector of
+//! A text is a sparse vector of its words, their beginnings, and pairs of words (TF-IDF), a label a sparse vector of
 //! weights, trained against points that are close to the label and do not have it. An inverted index
 //! from features to labels finds the best labels of all, exactly, in well under a millisecond for a
 //! title.

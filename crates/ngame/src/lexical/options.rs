@@ -8,6 +8,9 @@ pub struct LexicalOptions {
     /// How many texts must have a feature for it to count: what one text alone has cannot tell
     /// another text anything.
     pub least_texts: u32,
+    /// Whether the beginnings of long words are features too: where words change with their place in a
+    /// sentence, as in German, they find much that whole words miss.
+    pub beginnings: bool,
     /// The most features there may be; the most frequent stay.
     pub most_features: usize,
     /// What an error on a point costs, against long weight vectors: the higher, the closer to the
@@ -56,6 +59,7 @@ impl Default for LexicalOptions {
     fn default() -> Self {
         Self {
             least_texts: 2,
+            beginnings: true,
             most_features: 2_000_000,
             cost: 1.0,
             rounds: 2,

@@ -46,7 +46,8 @@ impl Overlap {
         if points.is_empty() || labels.is_empty() {
             return Self::default();
         }
-        let mut counter = Counter::default();
+        let splitter = Splitter::new(options.beginnings);
+        let mut counter = Counter { splitter, names: Interner::default() };
         let of_points: Vec<Vec<u32>> =
             points.iter().map(|&point| counter.features([texts.get(point)])).collect();
         let of_labels: Vec<Vec<u32>> = labels
@@ -77,7 +78,6 @@ impl Overlap {
 }
 
 /// Numbers features as they come.
-#[derive(Default)]
 struct Counter {
     splitter: Splitter,
     names: Interner,
@@ -123,7 +123,7 @@ mod tests {
         let labels = texts(&["apple", "sky", "red sky"]);
         let by_label = Csr::from_pairs(3, 3, vec![(0, 0), (0, 2)]);
         let estimate = |most_labels| {
-            let options = LexicalOptions { most_labels, ..Default::default() };
+            let options = LexicalOptions { most_labels, beginnings: false, ..Default::default() };
             Overlap::estimate(&points, &by_label, &labels, &options)
         };
         // red, apple, red apple; green; red, red red. Two labels have red, the first alone the others.

@@ -49,8 +49,7 @@ pub(super) fn train(
     options.check()?;
     let with_labels = options.label_text > 0.0;
     let collections = if with_labels { vec![texts, label_texts] } else { vec![texts] };
-    let features =
-        Features::collect(&collections, options.least_texts, options.most_features, observer)?;
+    let features = Features::collect(&collections, options, observer)?;
     let points = features.vectors(texts, observer)?;
     let task = Task {
         spreads: Spread::of(&points, features.len()),

@@ -5,6 +5,9 @@
 //! `libfoo-bar-dev` is *libfoo*, *bar*, *dev* and *libfoo-bar-dev*. Two words in a row are a feature
 //! too. Scripts that put no spaces between words (Chinese, Japanese, Thai) give pairs of characters
 //! instead, as search engines do without a dictionary. A pictograph is a word of its own.
+//!
+//! Long words give their beginnings as well, `geol*` and `geolog*` of *geologischen*: the forms of a word
+//! and what is composed with it have them in common, in any language that changes words at their ends.
 
 use std::ops::Range;
 
@@ -14,15 +17,28 @@ const JOINTS: [char; 7] = ['-', '_', '.', ':', '+', '/', '\''];
 /// A whole of fewer words is not worth a feature: two words in a row are one already.
 const SMALLEST_WHOLE: usize = 3;
 
+/// How long the beginnings of words are, in characters; a longer word gives them.
+const BEGINNINGS: [usize; 2] = [4, 6];
+
+/// What marks a beginning. No other feature holds it.
+const CUT: char = '*';
+
 /// Cuts texts into features, one text after the other; holds the memory for it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Splitter {
+    /// Whether long words give their beginnings.
+    beginnings: bool,
     /// The words of the text so far, lower-cased, back to back.
     lower: String,
     /// Those words in order, as ranges of `lower`; an empty one where no pair may reach across.
     words: Vec<Range<usize>>,
-    /// A feature of several words.
+    /// A feature that does not stand in the text as it is.
     joined: String,
+}
+
+/// Whether a feature is the beginning of longer words.
+pub(super) fn is_beginning(feature: &str) -> bool {
+    feature.ends_with(CUT)
 }
 
 /// What a character is to words.
@@ -39,6 +55,11 @@ enum Kind {
 }
 
 impl Splitter {
+    /// What gives words, or their beginnings too.
+    pub(super) fn new(beginnings: bool) -> Self {
+        Self { beginnings, lower: String::new(), words: Vec::new(), joined: String::new() }
+    }
+
     /// Calls `each` with every feature of a text, repeats included.
     pub(super) fn for_each_feature(&mut self, text: &str, mut each: impl FnMut(&str)) {
         self.lower.clear();
@@ -85,12 +106,30 @@ impl Splitter {
             let from = self.lower.len();
             self.lower.extend(run[begin..end].chars().flat_map(char::to_lowercase));
             each(&self.lower[from..]);
+            if self.beginnings {
+                self.add_beginnings(from, each);
+            }
             self.words.push(from..self.lower.len());
             begin = end;
             n_words += 1;
         }
         if n_words > 1 {
             each(&self.lower[whole..]);
+        }
+    }
+
+    /// The beginnings of the word that `lower` holds from here on; numbers have none that mean anything.
+    fn add_beginnings(&mut self, from: usize, each: &mut impl FnMut(&str)) {
+        let word = &self.lower[from..];
+        if word.starts_with(char::is_numeric) {
+            return;
+        }
+        for length in BEGINNINGS {
+            let Some((end, _)) = word.char_indices().nth(length) else { return };
+            self.joined.clear();
+            self.joined.push_str(&word[..end]);
+            self.joined.push(CUT);
+            each(&self.joined);
         }
     }
 
@@ -216,7 +255,15 @@ mod tests {
 
     fn features(text: &str) -> Vec<String> {
         let mut found = Vec::new();
-        Splitter::default().for_each_feature(text, |feature| found.push(feature.to_owned()));
+        Splitter::new(false).for_each_feature(text, |feature| found.push(feature.to_owned()));
+        found
+    }
+
+    fn beginnings(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        Splitter::new(true).for_each_feature(text, |feature| {
+            found.extend(is_beginning(feature).then(|| feature.to_owned()));
+        });
         found
     }
 
@@ -259,11 +306,25 @@ mod tests {
         assert_eq!(features("a 犬 b"), ["a", "犬", "b"]);
     }
 
+    #[test]
+    fn long_words_give_their_beginnings() {
+        assert_eq!(beginnings("rock rocks"), ["rock*"]);
+        assert_eq!(beginnings("Geology"), ["geol*", "geolog*"]);
+        assert_eq!(beginnings("geologischen"), beginnings("Geologie"));
+        // Of the words that are written together, not of the whole; of letters, not of bytes or digits.
+        assert_eq!(beginnings("libfoo-QueryTable"), ["libf*", "quer*", "tabl*"]);
+        assert_eq!(beginnings("Überflüsse 20261118"), ["über*", "überfl*"]);
+        assert_eq!(beginnings("机器学习机器学习"), [""; 0]);
+    }
+
     proptest! {
         #[test]
         fn no_text_is_too_odd(text in any::<String>()) {
             for feature in features(&text) {
-                prop_assert!(!feature.is_empty());
+                prop_assert!(!feature.is_empty() && !is_beginning(&feature));
+            }
+            for beginning in beginnings(&text) {
+                prop_assert!(beginning.chars().count() > BEGINNINGS[0]);
             }
         }
     }

@@ -99,7 +99,7 @@ pub enum Column {
     LexicalPath,
     /// How far that lies below the best candidate's.
     LexicalPathGap,
-    /// The share of the text's words and pairs of words that training saw. As [`Self::Familiarity`], it
+    /// The share of the text's features that training saw. As [`Self::Familiarity`], it
     /// is the same for all labels, and tells how far the others are to be trusted.
     Coverage,
 }

@@ -8,6 +8,7 @@ mod encoder_vectors; // Our vectors against those of PyTorch and sentence-transf
 mod folders; // Data sets as the tests need them, written to a temporary folder.
 mod golden_metrics; // Our metrics against pyxclib's.
 mod labels; // Labels that come and go.
+mod old_models; // Folders that older builds wrote.
 mod readers; // Every format, read back.
 mod search_logs; // Logs of A/B tests, read back and measured.
 mod tidy; // The rules of the house.

@@ -1,0 +1,33 @@
+//! Model folders that older builds wrote: what they answered is what they answer.
+
+use std::fs;
+use std::path::Path;
+
+use ngame::model::Model;
+use ngame::prediction::{Predicted, PredictionOptions, Predictor};
+
+/// What a prediction in the file is written with.
+const DIGITS: f32 = 1e-6;
+
+#[test]
+fn models_of_version_3_answer_as_they_did() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/model");
+    let predictor = Predictor::new(Model::open(&fixtures.join("version-3")).unwrap());
+    let texts = fs::read_to_string(fixtures.join("texts.txt")).unwrap();
+    let options = PredictionOptions { top: 5, threshold: 0.0 };
+    let answers = texts.lines().enumerate().flat_map(|(row, text)| {
+        let found = predictor.predict_one(text, options, &[]).unwrap();
+        let labels = &predictor.model().labels;
+        let told = |one: Predicted| (row, labels.id(one.label as usize).into_owned(), one.score);
+        found.into_iter().map(told).collect::<Vec<_>>()
+    });
+    let written = fs::read_to_string(fixtures.join("version-3.tsv")).unwrap();
+    let mut lines = written.lines();
+    for (row, id, score) in answers {
+        let fields: Vec<&str> = lines.next().unwrap().split('\t').collect();
+        assert_eq!((row.to_string().as_str(), id.as_str()), (fields[0], fields[1]));
+        let expected: f32 = fields[2].parse().unwrap();
+        assert!((score - expected).abs() <= DIGITS, "{row}, {id}: {score}, not {expected}");
+    }
+    assert_eq!(lines.next(), None);
+}
