@@ -60,8 +60,6 @@ impl Views {
         let like = self.least_known(texts);
         let classifiers =
             Arc::new(self.classifiers.extended(&self.classifiers_like(&like, vectors)));
-        let named: Vec<(u32, &str)> =
-            like.iter().map(|&label| (label, texts.get(label as usize))).collect();
         let mut counts = self.counts;
         counts.resize(counts.len() + new.len(), 0);
         let n_labels = counts.len() as u32;
@@ -74,7 +72,7 @@ impl Views {
                 labels.widen(n_labels);
                 votes.with_labels(labels)
             }),
-            lexical: self.lexical.map(|lexical| lexical.with_labels(new, &named)),
+            lexical: self.lexical.map(|lexical| lexical.with_labels(new, &like)),
             counts,
         }
     }

@@ -95,10 +95,10 @@ fn added_labels_are_found_by_their_texts_and_change_no_other_answer() {
             n_rare += kept.iter().filter(|(id, _)| rare.contains(id)).count();
             assert_eq!(&kept, old);
         }
-        // Labels of no point are candidates at least half as often as those of one, which they are taken for.
+        // Labels of no point are candidates nearly as often as those of one, which they are taken for.
         let [often, rarely] =
             [(n_new, new.texts().len()), (n_rare, rare.len())].map(|(n, of)| n as f64 / of as f64);
-        assert!(often > 0.5 * rarely && rarely > 1.0, "{name}: {often} and {rarely} times");
+        assert!(often > 0.75 * rarely && rarely > 1.0, "{name}: {often} and {rarely} times");
         // Once they are removed again, the folder is what it was before they came.
         let ids: Vec<String> = new.ids().iter().map(str::to_owned).collect();
         let removed = Model::open(&after).unwrap().without_labels(&ids, &Silent).unwrap();
