@@ -104,7 +104,7 @@ bench-scale:
 	python3 bench/scale.py
 
 # Settings compared on held-out training points: make bench-search DATA="/path/to/debian-related ..."
-# [TEXT=title] [ENCODER=bag] [STAGE=encoder|all] [TRIALS="loss.temperature=0.03 ..."] [OPTIONS="--epochs 1"]; goes on where it was stopped.
+# [TEXT=title] [ENCODER=bag] [STAGE=encoder|later|whole] [TRIALS="loss.temperature=0.03 ..."] [OPTIONS="--epochs 1"]; goes on where it was stopped.
 bench-search:
 	$(BUILD) --bin ngame
 	python3 bench/search.py $(DATA) $(if $(TEXT),--text $(TEXT)) $(if $(ENCODER),--encoder $(ENCODER)) $(if $(STAGE),--stage $(STAGE)) $(if $(TRIALS),--trials $(TRIALS)) $(OPTIONS_FLAG)

@@ -1,10 +1,10 @@
 """Looks for better settings: trains with each and compares what held-out training points say. Test points are not used.
 
-    make bench-search DATA="/path/to/debian-related ..." [TEXT=title] [ENCODER=bag] [STAGE=encoder|all]
+    make bench-search DATA="/path/to/debian-related ..." [TEXT=title] [ENCODER=bag] [STAGE=encoder|later|whole]
 
-STAGE=encoder trains encoders alone and compares them by exact search of label embeddings; STAGE=all trains whole
-models and compares the fused scores. Each trial changes one thing of the default; others instead with TRIALS, and
-what all of them share, options of `ngame train`, with OPTIONS:
+STAGE=encoder trains encoders alone and compares them by exact search of label embeddings; STAGE=later trains what
+comes after one encoder, and STAGE=whole everything, and they compare the fused scores. Each trial changes one thing of
+the default; others instead with TRIALS, and what all of them share, options of `ngame train`, with OPTIONS:
 
     TRIALS="loss.temperature=0.03 batching.label_points=false,loss.kind=triplet" OPTIONS="--epochs 1"
 
@@ -27,18 +27,26 @@ TRIALS = {
     "encoder": [
         "loss.temperature=0.01", "loss.temperature=0.05", "loss.temperature=0.1", "loss.kind=triplet",
         "loss.kind=triplet,batching.label_points=false", "loss.kind=triplet,batching.label_points=false,batching.sampler=random",
-        "loss.every_positive=false", "batching.label_points=false", "batching.sampler=random", "batching.sampler=ann",
+        "loss.every_positive=false", "loss.log_q=0.5", "loss.log_q=1", "batching.label_points=false", "batching.sampler=random", "batching.sampler=ann",
         "batching.refresh=2", "batching.cluster_most=64", "batching.hardest=0.5", "batching.batch_size=256",
         "batching.batch_size=1024", "optimiser.learning_rate=0.001", "optimiser.learning_rate=0.004",
         "optimiser.decay=cosine", "encoder.dim=256", "encoder.dim=512", "encoder.dropout=0", "encoder.dropout=0.4",
     ],
-    "all": [
+    "later": [
         "classifier.objective=sampled-softmax", "classifier.objective=triplet", "classifier.epochs=5",
         "classifier.epochs=20", "classifier.dropout=0", "classifier.dropout=0.4", "classifier.n_sampled=8192",
         "fusion.shortlists.voters=60", "fusion.shortlists.lexical=120", "fusion.method=tree", "fusion.aim=precision",
         "fusion.aim=tail",
     ],
+    # Where the label prior is put back: in the loss of the encoder, as a bias of the classifiers (which the triplet's
+    # have not), in the fusion.
+    "whole": [
+        "loss.log_q=0.5", "loss.log_q=1", "classifier.objective=triplet",
+        'fusion.views=["embedding","classifier","votes","lexical"]',
+        'fusion.views=["embedding","classifier","votes","lexical"],classifier.objective=triplet',
+    ],
 }
+STAGE_OPTIONS = {"encoder": ["--only", "encoder"], "later": ["--epochs", 0], "whole": []}
 ENCODER_METRICS = {"P@1": "precision_1", "P@5": "precision_5", "R@100": "recall_100"}
 FUSED_METRICS = {"P@1": "precision_1", "P@5": "precision_5", "PSP@1": "psprecision_1", "PSP@5": "psprecision_5"}
 
@@ -68,12 +76,13 @@ def title(args, data):
 
 def trial(args, data, settings, encoder):
     """What a setting reaches; models are not kept, only their figures."""
-    name = settings.replace(",", "+").replace("/", "-") or "default"
+    name = re.sub(r"[^\w.=]+", "-", settings) or "default"
     model = BENCH / "data" / "search" / f"{title(args, data)}-{name}"
 
     def run():
-        asked = ["--text", args.text, "--encoder", encoder, *(["--only", "encoder"] if args.stage == "encoder" else ["--epochs", 0]), *args.options]
-        asked += [word for setting in filter(None, settings.split(",")) for word in ("--set", setting)]
+        asked = ["--text", args.text, "--encoder", encoder, *STAGE_OPTIONS[args.stage], *args.options]
+        # At commas, but for those of a list.
+        asked += [word for setting in filter(None, re.split(r",(?![^\[]*\])", settings)) for word in ("--set", setting)]
         record.train(data, model, asked, quiet=True)
         reached = last_validation(model) if args.stage == "encoder" else chosen_fusion(model)
         if settings:  # The default's encoder is what the other stage starts from.
@@ -96,7 +105,7 @@ def main():
     trials = ["", *(args.trials or TRIALS[args.stage])]
     for data in args.data:
         encoder = args.encoder
-        if args.stage == "all":
+        if args.stage == "later":
             of_encoder = argparse.Namespace(**vars(args) | {"stage": "encoder"})
             encoder = trial(of_encoder, data, "", encoder)[1] / "encoder"
         reached = {}

@@ -21,6 +21,8 @@ pub struct Targets {
     pub ignored: Vec<u32>,
     /// Where each point's ignored columns end.
     pub ignored_ends: Vec<usize>,
+    /// What is added to the scores of each column; nothing where it is empty.
+    pub offsets: Vec<f32>,
 }
 
 impl Targets {
@@ -31,6 +33,7 @@ impl Targets {
         self.other_ends.clear();
         self.ignored.clear();
         self.ignored_ends.clear();
+        self.offsets.clear();
     }
 
     /// Adds a point.
@@ -98,6 +101,8 @@ impl BatchLoss {
     ) -> BatchReport {
         let (n_points, n_labels) = (points.len() / dim, labels.len() / dim);
         assert_eq!(targets.positives.len(), n_points, "every point has a positive");
+        let offsets = &targets.offsets;
+        assert!(offsets.is_empty() || offsets.len() == n_labels, "an offset for every label");
         self.scores.resize(n_points * n_labels, 0.0);
         let points_matrix = Matrix::new(points, n_points, dim);
         let labels_matrix = Matrix::new(labels, n_labels, dim);
@@ -109,6 +114,7 @@ impl BatchLoss {
         rows.zip(reports).enumerate().for_each(|(block, (rows, reports))| {
             let mut room: Vec<Candidate> = Vec::new();
             for (at, (row, report)) in rows.chunks_mut(n_labels).zip(reports).enumerate() {
+                row.iter_mut().zip(offsets).for_each(|(score, offset)| *score += offset);
                 *report = loss.row(row, targets.row(block * BLOCK + at), &mut room);
             }
         });
@@ -178,6 +184,15 @@ mod tests {
         CrossEntropy { scale: 3.0, bias: 0.0, negatives: HardNegatives::All };
 
     fn run(points: &[f32], labels: &[f32], hardest: Option<usize>) -> (f64, Vec<f32>, Vec<f32>) {
+        run_on(&targets(), points, labels, hardest)
+    }
+
+    fn run_on(
+        targets: &Targets,
+        points: &[f32],
+        labels: &[f32],
+        hardest: Option<usize>,
+    ) -> (f64, Vec<f32>, Vec<f32>) {
         let mut d_points = vec![0.0; points.len()];
         let mut d_labels = vec![0.0; labels.len()];
         let report = BatchLoss::default().run(
@@ -185,7 +200,7 @@ mod tests {
             5,
             points,
             labels,
-            &targets(),
+            targets,
             hardest,
             &mut d_points,
             &mut d_labels,
@@ -214,6 +229,21 @@ mod tests {
                     "{at}: {found}, {difference}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn offsets_are_part_of_the_scores() {
+        let (points, mut labels) = (noise(1, 6 * 5), noise(2, 4 * 5));
+        // The last number of a point is 1, so the last number of a label is its offset.
+        let points: Vec<f32> =
+            points.chunks(5).flat_map(|row| [&row[..4], &[1.0]].concat()).collect();
+        let (loss, d_points, _) = run(&points, &labels, None);
+        let offsets = labels.chunks_mut(5).map(|row| std::mem::take(&mut row[4])).collect();
+        let relieved = run_on(&Targets { offsets, ..targets() }, &points, &labels, None);
+        assert!((relieved.0 - loss).abs() < 1e-6);
+        for (row, expected) in relieved.1.chunks(5).zip(d_points.chunks(5)) {
+            assert!(row[..4].iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6));
         }
     }
 

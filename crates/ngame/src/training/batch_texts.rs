@@ -2,7 +2,7 @@
 
 use ngame_nn::Batch;
 
-use super::config::Mode;
+use super::config::{LossKind, Mode, TrainConfig};
 use super::corpus::Corpus;
 use crate::batching::NegativeLists;
 use crate::loss::Targets;
@@ -11,6 +11,8 @@ use crate::loss::Targets;
 #[derive(Debug)]
 pub(super) struct BatchTexts {
     mode: Mode,
+    /// What is added to the scores of every target of the corpus; empty where nothing is.
+    offsets_of_targets: Vec<f32>,
     ids: Vec<u32>,
     offsets: Vec<usize>,
     texts: Slots,   // The texts to encode.
@@ -58,9 +60,19 @@ impl Slots {
 
 impl BatchTexts {
     /// Buffers for batches of a corpus.
-    pub(super) fn new(corpus: &Corpus, mode: Mode) -> Self {
+    pub(super) fn new(corpus: &Corpus, config: &TrainConfig) -> Self {
+        let loss = &config.loss;
+        let offsets_of_targets = match (loss.kind, loss.log_q) {
+            (LossKind::Softmax, log_q) if log_q > 0.0 => {
+                // Scores are divided by the temperature before they are logits.
+                let offset = |drawn: f32| -log_q * loss.temperature * drawn.max(1e-3).ln();
+                corpus.draws_of_targets().into_iter().map(offset).collect()
+            }
+            _ => Vec::new(),
+        };
         Self {
-            mode,
+            mode: config.mode,
+            offsets_of_targets,
             ids: Vec::new(),
             offsets: Vec::new(),
             texts: Slots::new(corpus.tokens.n_texts()),
@@ -120,6 +132,11 @@ impl BatchTexts {
                 }
             };
             self.roles.push(column, others, ignored);
+        }
+        if !self.offsets_of_targets.is_empty() {
+            let offsets = self.targets.numbers.iter();
+            let offsets = offsets.map(|&target| self.offsets_of_targets[target as usize]);
+            self.roles.offsets.extend(offsets);
         }
         if self.mode == Mode::Modular {
             for &target in &self.targets.numbers {
@@ -195,7 +212,7 @@ mod tests {
     fn distinct_texts_are_packed_once_and_roles_are_columns() {
         let corpus = corpus();
         let negatives = NegativeLists::new(vec![3, u32::MAX, 3], 1);
-        let mut batch = BatchTexts::new(&corpus, Mode::Modular);
+        let mut batch = BatchTexts::new(&corpus, &TrainConfig::default());
         for _ in 0..2 {
             batch.fill(&corpus, &[0, 1, 2], Some(&negatives), 5, 0);
             let targets = batch.targets().to_vec();
@@ -222,9 +239,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_drawn_more_often_is_relieved_of_more() {
+        let corpus = corpus();
+        // Point 0 draws one of two; the points 1 and 2 have no choice.
+        assert_eq!(corpus.draws_of_targets(), [1.5, 1.5, 0.0, 0.0]);
+        let mut config = TrainConfig::default();
+        (config.loss.log_q, config.loss.temperature) = (1.0, 0.5);
+        let mut batch = BatchTexts::new(&corpus, &config);
+        for _ in 0..2 {
+            batch.fill(&corpus, &[1, 2], None, 5, 0);
+            assert_eq!(batch.targets(), [0, 1]);
+            assert_eq!(batch.roles.offsets, [-0.5 * 1.5f32.ln(); 2]);
+        }
+        let mut batch = BatchTexts::new(&corpus, &TrainConfig::default());
+        batch.fill(&corpus, &[1, 2], None, 5, 0);
+        assert!(batch.roles.offsets.is_empty());
+    }
+
+    #[test]
     fn joint_batches_encode_points_only() {
         let corpus = corpus();
-        let mut batch = BatchTexts::new(&corpus, Mode::Joint);
+        let config = TrainConfig { mode: Mode::Joint, ..Default::default() };
+        let mut batch = BatchTexts::new(&corpus, &config);
         batch.fill(&corpus, &[0, 2], None, 5, 0);
         assert_eq!((batch.batch().n_texts(), batch.target_rows.len()), (1, 0));
     }

@@ -88,7 +88,7 @@ pub(super) fn calibrate(
     // Points from all over the data, as a random batch has them.
     let every = n_points.div_ceil(TIMED_POINTS).max(1);
     let points: Vec<u32> = (0..n_points as u32).step_by(every).collect();
-    let mut texts = BatchTexts::new(corpus, config.mode);
+    let mut texts = BatchTexts::new(corpus, config);
     texts.fill(corpus, &points, None, config.run.seed, 0);
     let batch = texts.batch();
     let model = encoder.encoder();

@@ -176,6 +176,10 @@ pub struct LossConfig {
     pub temperature: f32,
     /// Whether all positives of a point in the batch are pulled, for the softmax.
     pub every_positive: bool,
+    /// How much of the logarithm of how often a label is drawn its score is relieved of, for the softmax
+    /// (logQ correction). Batches hold frequent labels more often; with 1, scores learn how likely a label
+    /// is, with 0 how much likelier than elsewhere.
+    pub log_q: f32,
     /// What scores are multiplied by before a logistic function.
     pub scale: f32,
     /// What is added then, for cross-entropy.
@@ -193,6 +197,7 @@ impl Default for LossConfig {
             softmax_weights: true,
             temperature: 0.02,
             every_positive: true,
+            log_q: 0.0,
             scale: 20.0,
             bias: -10.0,
         }
@@ -423,6 +428,7 @@ impl TrainConfig {
             ("loss.top", loss.top > 0, "at least 1"),
             ("loss.radius", loss.radius > 0.0 && loss.radius <= 2.0, "above 0, at most 2"),
             ("loss.temperature", positive(loss.temperature.into()), "above 0"),
+            ("loss.log_q", (0.0..=2.0).contains(&loss.log_q), "from 0 to 2"),
             ("loss.scale", positive(loss.scale.into()), "above 0"),
             ("loss.bias", loss.bias.is_finite(), "a number"),
             ("optimiser.learning_rate", optimiser.learning_rate.is_none_or(positive), "above 0"),

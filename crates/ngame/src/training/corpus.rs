@@ -212,6 +212,15 @@ impl Corpus {
         positives[(drawn % positives.len() as u64) as usize]
     }
 
+    /// How often an epoch draws every target, on average.
+    pub fn draws_of_targets(&self) -> Vec<f32> {
+        let mut draws = vec![0.0; self.n_targets()];
+        for row in self.positives.rows() {
+            row.iter().for_each(|&target| draws[target as usize] += 1.0 / row.len() as f32);
+        }
+        draws
+    }
+
     /// The text of every target.
     pub fn target_texts(&self) -> Vec<u32> {
         match self.n_targets() == self.n_label_texts {

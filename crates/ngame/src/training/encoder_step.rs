@@ -85,7 +85,7 @@ impl EncoderStep {
             loss: make_loss(&config.loss),
             hardest: config.batching.hardest,
             seed: config.run.seed,
-            texts: BatchTexts::new(corpus, config.mode),
+            texts: BatchTexts::new(corpus, config),
             pass: TrainingPass::new(activation_budget(config)),
             batch_loss: BatchLoss::default(),
             gradients: Gradients::zeros(layout),
