@@ -67,12 +67,12 @@ def ours(args, data, encoder, seed, folder):
 
 
 def siamese_settings(args, data, beside):
-    """What the siamese peer has to do: as ngame does with the same encoder, in at most the time all of that took."""
+    """What the siamese peer has to do: as ngame does with the same encoder, in at most the CPU time all of that took."""
     plan = tomllib.loads(call(NGAME, "train", data, "--text", args.text, "--encoder", MINILM, *args.options, "--dry-run",
                               "--out", BENCH / "data" / "none"))
     config = plan["config"]
     return json.dumps({
-        "steps": plan["n_steps"], "seconds": beside["train_seconds"], "batch_size": config["batching"]["batch_size"],
+        "steps": plan["n_steps"], "cpu_seconds": beside["train_cpu_seconds"], "batch_size": config["batching"]["batch_size"],
         "learning_rate": config["optimiser"]["learning_rate"], "temperature": config["loss"]["temperature"],
         "trained_layers": config["encoder"]["trained_layers"], "max_tokens": config["encoder"]["max_tokens"]})
 

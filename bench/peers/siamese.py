@@ -1,7 +1,7 @@
 """A plain siamese training in PyTorch, the way people write it: random batches of points and one of their labels,
 in-batch softmax, AdamW with warm-up and linear decay; then the nearest label texts. The encoder, loss, batch size,
 rate, steps, trained layers and length of texts are those of the run of ngame beside it, but for the steps that do not
-fit into the seconds it is given: how many do is timed first, and said. What it has is kept beside OUT as it goes, and
+fit into the CPU seconds it is given: how many do is timed first, and said. What it has is kept beside OUT as it goes, and
 it goes on from there.
 
     siamese.py DATA TEXT siamese OUT ENCODER SETTINGS, which are JSON: see siamese_settings in accuracy.py
@@ -10,7 +10,6 @@ import json
 import os
 import random
 import sys
-import time
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -18,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 from common import TOP, Peer, cpu_seconds
 from sentence_vectors import nearest
 
-KEEP_EVERY = 100  # steps
+KEEP_EVERY = 20  # steps
 TIMED = 3  # steps, after one that finds its memory
 
 
@@ -56,12 +55,12 @@ class Siamese:
     def steps_that_fit(self):
         self.model.train()
         self.loss().backward()
-        began = time.perf_counter()
+        began = cpu_seconds()
         for _ in range(TIMED):
             self.loss().backward()
-        seconds = (time.perf_counter() - began) / TIMED
+        seconds = (cpu_seconds() - began) / TIMED
         self.model.zero_grad()
-        return max(1, min(self.settings["steps"], int(self.settings["seconds"] / seconds)))
+        return max(1, min(self.settings["steps"], int(self.settings["cpu_seconds"] / seconds)))
 
     def train(self, kept):
         """Returns the steps that were taken, and the CPU seconds of earlier tries."""

@@ -184,15 +184,17 @@ fn select(split: &Split, points: &mut [u32]) -> Split {
 /// The bytes of its arrays in memory.
 fn size(lexical: &Lexical) -> usize {
     let parts = lexical.parts();
-    size_of_val(&*parts.inverse_frequencies)
-        + size_of_val(&*parts.offsets)
-        + size_of_val(&*parts.labels)
-        + size_of_val(&*parts.weights)
+    let postings = [&parts.labels, &parts.clusters, &parts.label_texts, &parts.points];
+    let of_postings = postings.iter().map(|postings| {
+        size_of_val(&*postings.offsets)
+            + size_of_val(&*postings.numbers)
+            + size_of_val(&*postings.weights)
+    });
+    of_postings.sum::<usize>()
+        + size_of_val(&*parts.inverse_frequencies)
         + size_of_val(&*parts.biases)
         + size_of_val(&*parts.parents)
-        + size_of_val(&*parts.clusters)
-        + size_of_val(&*parts.cluster_weights)
-        + parts.features.memory() as usize
+        + (parts.truth.memory() + parts.features.memory()) as usize
 }
 
 /// Writes vectors and labels: a header "points features labels", then lines "labels feature:weight …".

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::lexical::{Lexical, LexicalQuery};
+use super::neighbours::heaviest;
 use super::postings::{LexicalRoom, Postings};
 use super::sparse::SparseRows;
 use crate::data::Texts;
@@ -17,7 +18,8 @@ impl Lexical {
         room: &mut LexicalRoom,
     ) -> Vec<(u32, f32)> {
         let skip = |label| !labels.contains(&label);
-        self.postings.search(&query.vector, &self.biases, skip, k, room)
+        let bias = |label: u32| self.biases[label as usize];
+        self.postings.search(&query.vector, self.biases.len(), bias, skip, k, room)
     }
 
     /// The same view with more labels behind the ones it has, known by their texts alone. Their weights
@@ -32,11 +34,12 @@ impl Lexical {
         let lengths = self.postings.lengths(self.biases.len());
         let length = median(like.iter().map(|&label| lengths[label as usize]).collect());
         let length = length.unwrap_or(0.0);
-        let mut rows = SparseRows::new();
+        let (mut rows, mut own) = (SparseRows::new(), SparseRows::new());
         let mut homes = Vec::new();
         for text in texts.iter() {
             let mut words = self.query(text).vector;
             homes.push(self.clusters.home(&words));
+            own.push(&words);
             words.iter_mut().for_each(|(_, weight)| *weight *= length);
             rows.push(&words);
         }
@@ -44,6 +47,9 @@ impl Lexical {
         let first = self.biases.len() as u32;
         let new = Postings::new(&rows, self.features.len());
         self.postings = self.postings.followed_by(&new, first);
+        let own = Postings::new(&heaviest(&own), self.features.len());
+        self.neighbours.labels = self.neighbours.labels.followed_by(&own, first);
+        self.neighbours.truth.widen(first + texts.len() as u32);
         // Without a label to look at, one of which nothing is known: -1 is what every no is met by.
         self.biases.resize(self.biases.len() + texts.len(), bias.unwrap_or(-1.0));
         self
@@ -60,6 +66,8 @@ impl Lexical {
         }
         self.postings = self.postings.renumbered(&number);
         self.clusters.tree = self.clusters.tree.select(labels);
+        self.neighbours.labels = self.neighbours.labels.renumbered(&number);
+        self.neighbours.truth = self.neighbours.truth.select_columns(labels);
         self.biases = labels.iter().map(|&label| self.biases[label as usize]).collect();
         self
     }
@@ -152,6 +160,10 @@ mod tests {
         let lengths = longer.postings.lengths(6);
         assert!((lengths[4] / lengths[3] - 1.0).abs() < 0.01, "{lengths:?}");
         assert!((own[0].1 - longer.biases[3] - lengths[3]).abs() < 0.02, "{own:?} {lengths:?}");
+        let mut own = [0.0; 3];
+        longer.label_cosines(&longer.query("blue pear"), &[2, 4, 5], &mut own);
+        assert!(own[0] > 0.1 && (own[1] - 1.0).abs() < 0.01 && own[2] == 0.0, "{own:?}");
+        assert_eq!(longer.point_labels().n_columns(), 6);
         // Nothing to go by is nothing said.
         let silent = trained().with_labels(&new, &[]);
         assert!(search(&silent, "blue pear", 4..6).iter().all(|&(_, score)| score == -1.0));
@@ -170,6 +182,11 @@ mod tests {
             before.into_iter().filter_map(|(label, score)| Some((number(label)?, score))).collect();
         assert_eq!(search(&fewer, "green pear and red apple", 0..3), expected);
         assert!(fewer.n_weights() < all.n_weights());
+        let mut own = [0.0; 3];
+        fewer.label_cosines(&fewer.query("green pear"), &[0, 1, 2], &mut own);
+        assert!((own[1] - 1.0).abs() < 0.01 && [own[0], own[2]] == [0.0; 2], "{own:?}");
+        let votes: Vec<&[u32]> = fewer.point_labels().rows().take(3).collect();
+        assert_eq!(votes, [&[0][..], &[], &[1]]);
         Lexical::from_parts(fewer.parts()).unwrap();
     }
 }

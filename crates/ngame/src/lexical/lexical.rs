@@ -6,6 +6,7 @@ use half::bf16;
 
 use super::clusters::{Clusters, agreement};
 use super::features::Features;
+use super::neighbours::Neighbours;
 use super::options::LexicalOptions;
 use super::postings::{LexicalRoom, Postings};
 use super::train::train;
@@ -24,6 +25,7 @@ pub struct Lexical {
     pub(super) postings: Postings,
     pub(super) biases: Vec<f32>, // (labels)
     pub(super) clusters: Clusters,
+    pub(super) neighbours: Neighbours,
 }
 
 /// A text as a sparse vector of unit length.
@@ -54,25 +56,61 @@ pub struct LexicalParts<'a> {
     pub features: Cow<'a, Texts>,
     /// By feature, how much it tells.
     pub inverse_frequencies: Cow<'a, [f32]>,
-    /// Where the labels of every feature begin, and the end of the last.
-    pub offsets: Cow<'a, [u64]>, // (features + 1)
-    /// The labels that have a weight, feature by feature, ascending.
-    pub labels: Cow<'a, [u32]>,
-    /// Their weights.
-    pub weights: Cow<'a, [bf16]>,
+    /// The weights of labels.
+    pub labels: PostingParts<'a>,
     /// By label, its bias.
     pub biases: Cow<'a, [f32]>,
     /// The tree of labels: labels first, then clusters, what each hangs on; labels count from 0,
     /// clusters from the number of labels on, and `u32::MAX` is the root.
     pub parents: Cow<'a, [u32]>, // (labels + clusters)
-    /// Where the clusters of every feature begin, and the end of the last.
-    pub cluster_offsets: Cow<'a, [u64]>, // (features + 1)
-    /// The clusters that have a weight, feature by feature, ascending.
-    pub clusters: Cow<'a, [u32]>,
-    /// Their weights.
-    pub cluster_weights: Cow<'a, [bf16]>,
+    /// The weights of clusters.
+    pub clusters: PostingParts<'a>,
     /// By cluster, its bias.
     pub cluster_biases: Cow<'a, [f32]>,
+    /// The words of the labels' own texts.
+    pub label_texts: PostingParts<'a>,
+    /// The words of the training points.
+    pub points: PostingParts<'a>,
+    /// The labels of the training points: points × labels.
+    pub truth: Cow<'a, Csr>,
+}
+
+/// Weights by feature, as plain arrays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PostingParts<'a> {
+    /// Where those of every feature begin, and the end of the last.
+    pub offsets: Cow<'a, [u64]>, // (features + 1)
+    /// What has a weight, feature by feature, ascending: numbers of labels, clusters or points.
+    pub numbers: Cow<'a, [u32]>,
+    /// Their weights.
+    pub weights: Cow<'a, [bf16]>,
+}
+
+impl PostingParts<'_> {
+    /// No weight for any of so many features.
+    pub fn none(n_features: usize) -> Self {
+        Self { offsets: vec![0; n_features + 1].into(), ..Default::default() }
+    }
+}
+
+impl<'a> From<&'a Postings> for PostingParts<'a> {
+    fn from(postings: &'a Postings) -> Self {
+        Self {
+            offsets: (&postings.offsets).into(),
+            numbers: (&postings.labels).into(),
+            weights: (&postings.weights).into(),
+        }
+    }
+}
+
+impl From<PostingParts<'_>> for Postings {
+    fn from(parts: PostingParts<'_>) -> Self {
+        Self {
+            offsets: parts.offsets.into_owned(),
+            labels: parts.numbers.into_owned(),
+            weights: parts.weights.into_owned(),
+        }
+    }
 }
 
 impl Lexical {
@@ -95,9 +133,9 @@ impl Lexical {
             let shape = (pairs.n_rows(), pairs.n_columns());
             assert_eq!(shape, (truth.n_rows(), truth.n_columns()), "matrices of one shape");
         }
-        let (features, postings, biases, clusters) =
+        let (features, postings, biases, clusters, neighbours) =
             train(texts, truth, label_texts, not_negative, options, observer)?;
-        Ok(Self { features, postings, biases, clusters })
+        Ok(Self { features, postings, biases, clusters, neighbours })
     }
 
     /// A text as a sparse vector; words that training did not see are passed over.
@@ -115,7 +153,7 @@ impl Lexical {
         k: usize,
         room: &mut LexicalRoom,
     ) -> Vec<(u32, f32)> {
-        self.postings.search(&query.vector, &self.biases, |_| false, k, room)
+        self.search_among(query, 0..self.n_labels() as u32, k, room)
     }
 
     /// Writes the scores of given labels, which ascend, into `out`; where nothing matches, the score
@@ -147,6 +185,33 @@ impl Lexical {
         clusters + agreement(own)
     }
 
+    /// Writes how alike the text and the own texts of given labels, which ascend, are: cosines of their
+    /// words.
+    ///
+    /// # Panics
+    /// If there is not one place in `out` for every label.
+    pub fn label_cosines(&self, query: &LexicalQuery, labels: &[u32], out: &mut [f32]) {
+        assert_eq!(labels.len(), out.len(), "a place for every label");
+        self.neighbours.labels.sums(&query.vector, labels, out);
+    }
+
+    /// The `k` training points that have most in common with the text, nearest first, and the cosine of
+    /// each.
+    pub fn nearest_points(
+        &self,
+        query: &LexicalQuery,
+        k: usize,
+        room: &mut LexicalRoom,
+    ) -> Vec<(u32, f32)> {
+        self.neighbours.nearest(&query.vector, k, room)
+    }
+
+    /// The labels of the training points: points × labels. Views that were trained before points were kept
+    /// have no points.
+    pub fn point_labels(&self) -> &Csr {
+        &self.neighbours.truth
+    }
+
     /// How many labels there are.
     pub fn n_labels(&self) -> usize {
         self.biases.len()
@@ -167,15 +232,14 @@ impl Lexical {
         LexicalParts {
             features: Cow::Borrowed(self.features.names()),
             inverse_frequencies: self.features.inverse_frequencies().into(),
-            offsets: (&self.postings.offsets).into(),
-            labels: (&self.postings.labels).into(),
-            weights: (&self.postings.weights).into(),
+            labels: (&self.postings).into(),
             biases: (&self.biases).into(),
             parents: self.clusters.tree.parents().into(),
-            cluster_offsets: (&self.clusters.postings.offsets).into(),
-            clusters: (&self.clusters.postings.labels).into(),
-            cluster_weights: (&self.clusters.postings.weights).into(),
+            clusters: (&self.clusters.postings).into(),
             cluster_biases: (&self.clusters.biases).into(),
+            label_texts: (&self.neighbours.labels).into(),
+            points: (&self.neighbours.points).into(),
+            truth: Cow::Borrowed(&self.neighbours.truth),
         }
     }
 
@@ -184,11 +248,7 @@ impl Lexical {
     pub fn from_parts(parts: LexicalParts<'_>) -> Result<Self, String> {
         let features =
             Features::from_parts(&parts.features, parts.inverse_frequencies.into_owned())?;
-        let postings = Postings {
-            offsets: parts.offsets.into_owned(),
-            labels: parts.labels.into_owned(),
-            weights: parts.weights.into_owned(),
-        };
+        let postings = Postings::from(parts.labels);
         let biases = parts.biases.into_owned();
         postings.check(features.len(), biases.len())?;
         let cluster_biases = parts.cluster_biases.into_owned();
@@ -200,13 +260,15 @@ impl Lexical {
         if n_clusters != n_biases {
             return Err(format!("{n_clusters} clusters, but biases of {n_biases}"));
         }
-        let cluster_postings = Postings {
-            offsets: parts.cluster_offsets.into_owned(),
-            labels: parts.clusters.into_owned(),
-            weights: parts.cluster_weights.into_owned(),
-        };
+        let cluster_postings = Postings::from(parts.clusters);
         cluster_postings.check(features.len(), n_clusters)?;
         let clusters = Clusters { tree, postings: cluster_postings, biases: cluster_biases };
-        Ok(Self { features, postings, biases, clusters })
+        let neighbours = Neighbours {
+            labels: parts.label_texts.into(),
+            points: parts.points.into(),
+            truth: parts.truth.into_owned(),
+        };
+        neighbours.check(features.len(), biases.len())?;
+        Ok(Self { features, postings, biases, clusters, neighbours })
     }
 }

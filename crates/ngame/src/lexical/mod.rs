@@ -29,6 +29,7 @@ mod label_changes;
 // The module is named after the type that it is about.
 #[allow(clippy::module_inception)]
 mod lexical;
+mod neighbours;
 mod options;
 mod overlap;
 mod postings;
@@ -40,7 +41,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use lexical::{Lexical, LexicalParts, LexicalQuery};
+pub use lexical::{Lexical, LexicalParts, LexicalQuery, PostingParts};
 pub use options::LexicalOptions;
 pub use overlap::Overlap;
 pub use postings::LexicalRoom;

@@ -99,19 +99,20 @@ impl Postings {
         (&self.labels[range.clone()], &self.weights[range])
     }
 
-    /// The best `k` of the labels that share a feature with a vector, each scored by its weights and its
-    /// bias; those that `skip` names are left out.
+    /// The best `k` of so many labels that share a feature with a vector, each scored by its weights and
+    /// its bias; those that `skip` names are left out.
     pub(super) fn search(
         &self,
         vector: &[(u32, f32)],
-        biases: &[f32], // (labels)
+        n_labels: usize,
+        bias: impl Fn(u32) -> f32,
         skip: impl Fn(u32) -> bool,
         k: usize,
         room: &mut LexicalRoom,
     ) -> Vec<(u32, f32)> {
         let LexicalRoom { sums, is_touched, touched } = room;
-        sums.resize(biases.len(), 0.0);
-        is_touched.resize(biases.len(), false);
+        sums.resize(n_labels, 0.0);
+        is_touched.resize(n_labels, false);
         for &(feature, value) in vector {
             let (labels, weights) = self.of(feature);
             for (&label, weight) in labels.iter().zip(weights) {
@@ -127,7 +128,7 @@ impl Postings {
         for label in touched.drain(..) {
             let at = label as usize;
             if !skip(label) {
-                best.offer(label, sums[at] + biases[at]);
+                best.offer(label, sums[at] + bias(label));
             }
             sums[at] = 0.0;
             is_touched[at] = false;

@@ -144,7 +144,7 @@ fn parts_that_do_not_fit_are_refused() {
         Lexical::from_parts(parts).unwrap_err()
     };
     let n_weights = lexical.n_weights() as u64;
-    let cases: [(&str, Change<'_>); 18] = [
+    let cases: [(&str, Change<'_>); 22] = [
         ("weights for", &|parts| parts.features.to_mut().push("one more")),
         ("twice", &|parts| {
             let n = parts.features.len() as u32;
@@ -153,25 +153,43 @@ fn parts_that_do_not_fit_are_refused() {
         }),
         ("sensible", &|parts| parts.inverse_frequencies.to_mut()[0] = f32::NAN),
         ("sensible", &|parts| parts.inverse_frequencies.to_mut()[0] = f32::INFINITY),
-        ("offsets", &|parts| parts.offsets.to_mut().truncate(1)),
-        ("cover", &|parts| parts.offsets.to_mut()[0] = 1),
-        ("cover", &|parts| parts.offsets.to_mut()[1] = u64::MAX),
-        ("cover", &|parts| *parts.offsets.to_mut().last_mut().unwrap() = n_weights + 1),
-        ("ascend", &|parts| parts.labels.to_mut()[0] = 4),
-        ("ascend", &|parts| parts.labels.to_mut().fill(1)),
-        ("weights", &|parts| parts.weights.to_mut().truncate(1)),
-        ("finite", &|parts| parts.weights.to_mut()[0] = bf16::NAN),
+        ("offsets", &|parts| parts.labels.offsets.to_mut().truncate(1)),
+        ("cover", &|parts| parts.labels.offsets.to_mut()[0] = 1),
+        ("cover", &|parts| parts.labels.offsets.to_mut()[1] = u64::MAX),
+        ("cover", &|parts| *parts.labels.offsets.to_mut().last_mut().unwrap() = n_weights + 1),
+        ("ascend", &|parts| parts.labels.numbers.to_mut()[0] = 4),
+        ("ascend", &|parts| parts.labels.numbers.to_mut().fill(1)),
+        ("weights", &|parts| parts.labels.weights.to_mut().truncate(1)),
+        ("finite", &|parts| parts.labels.weights.to_mut()[0] = bf16::NAN),
         ("finite", &|parts| parts.biases.to_mut()[3] = f32::NEG_INFINITY),
         ("finite", &|parts| parts.cluster_biases.to_mut()[0] = f32::NAN),
         ("biases of", &|parts| parts.cluster_biases.to_mut().push(0.0)),
         ("tree", &|parts| parts.parents.to_mut()[0] = 9),
-        ("cover", &|parts| parts.cluster_offsets.to_mut()[0] = 1),
-        ("ascend", &|parts| parts.clusters.to_mut().fill(2)),
+        ("cover", &|parts| parts.clusters.offsets.to_mut()[0] = 1),
+        ("ascend", &|parts| parts.clusters.numbers.to_mut().fill(2)),
+        ("ascend", &|parts| parts.label_texts.numbers.to_mut()[0] = 4),
+        ("finite", &|parts| parts.label_texts.weights.to_mut()[0] = bf16::INFINITY),
+        ("ascend", &|parts| parts.points.numbers.to_mut()[0] = 4),
+        ("vote for 5", &|parts| parts.truth.to_mut().widen(5)),
     ];
     for (number, (expected, change)) in cases.into_iter().enumerate() {
         let message = refused(change);
         assert!(message.contains(expected), "case {number}: {message}");
     }
+}
+
+#[test]
+fn texts_are_near_those_that_share_their_words() {
+    let lexical = fruits();
+    let (query, mut room) = (lexical.query("green apple"), LexicalRoom::default());
+    let nearest = lexical.nearest_points(&query, 9, &mut room);
+    assert_eq!(nearest.iter().map(|&(point, _)| point).collect::<Vec<_>>(), [2, 0]);
+    assert_eq!(lexical.point_labels().row(2), [0]);
+    let mut cosines = [9.0; 4];
+    lexical.label_cosines(&query, &[0, 1, 2, 3], &mut cosines);
+    assert!(cosines[0] > 0.3 && cosines[1..] == [0.0; 3], "{cosines:?}");
+    lexical.label_cosines(&lexical.query("a lemon"), &[2], &mut cosines[..1]);
+    assert!((cosines[0] - 1.0).abs() < 0.01, "its own text: {cosines:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::blocks::in_blocks;
 use super::clusters::Clusters;
 use super::dual::{Question, Stop};
 use super::features::Features;
+use super::neighbours::Neighbours;
 use super::options::LexicalOptions;
 use super::postings::{LexicalRoom, Postings};
 use super::sparse::{SparseRows, merge, normalise, prune};
@@ -34,8 +35,9 @@ const MOST_OF_MEAN: usize = 200;
 /// of them so light that they change no shortlist.
 pub(super) const MOST_OF_POINT: usize = 64;
 
-/// What is trained: features, weights by feature, a bias for every label, and clusters of labels.
-pub(super) type Trained = (Features, Postings, Vec<f32>, Clusters);
+/// What is trained: features, weights by feature, a bias for every label, clusters of labels; and texts to
+/// compare with.
+pub(super) type Trained = (Features, Postings, Vec<f32>, Clusters, Neighbours);
 
 /// Trains the weights of all labels.
 pub(super) fn train(
@@ -51,10 +53,12 @@ pub(super) fn train(
     let collections = if with_labels { vec![texts, label_texts] } else { vec![texts] };
     let features = Features::collect(&collections, options, observer)?;
     let points = features.vectors(texts, observer)?;
+    let of_labels = features.vectors(label_texts, observer)?;
+    let neighbours = Neighbours::new(&of_labels, &points, truth, features.len());
     let task = Task {
         spreads: Spread::of(&points, features.len()),
         points,
-        labels: if with_labels { Some(features.vectors(label_texts, observer)?) } else { None },
+        labels: with_labels.then_some(of_labels),
         truth,
         by_label: truth.transpose(),
         not_negative,
@@ -75,7 +79,7 @@ pub(super) fn train(
         postings = Postings::new(&weights, features.len());
         biases = new_biases;
     }
-    Ok((features, postings, biases, clusters))
+    Ok((features, postings, biases, clusters, neighbours))
 }
 
 /// How a feature lies among the points.
@@ -158,7 +162,9 @@ impl Task<'_> {
                 let mut vector: Vec<(u32, f32)> = self.points.entries(point).collect();
                 prune(&mut vector, MOST_OF_POINT, 0.0);
                 let skip = |label| !self.may_be_negative(point as u32, label);
-                let best = postings.search(&vector, biases, skip, self.options.n_hard, room);
+                let (n_labels, bias) = (biases.len(), |label: u32| biases[label as usize]);
+                let n_hard = self.options.n_hard;
+                let best = postings.search(&vector, n_labels, bias, skip, n_hard, room);
                 let mut labels = before.row(point).to_vec();
                 labels.extend(best.into_iter().map(|(label, _)| label));
                 rows.push_row(&labels);

@@ -25,7 +25,7 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 const FORMAT: &str = "ngame-model";
 
 /// The version this build writes.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The oldest version this build reads: in the first, biases of classifiers were counted in ones.
 const OLDEST: u32 = 2;
@@ -360,8 +360,8 @@ mod tests {
         let path = folder.path().join(MANIFEST);
         let text = fs::read_to_string(&path).unwrap();
         for (from, to, expected) in [
-            ("\"version\": 4", "\"version\": 1", "a version from 2 to 4"),
-            ("\"version\": 4", "\"version\": 9", "a version from 2 to 4"),
+            ("\"version\": 5", "\"version\": 1", "a version from 2 to 5"),
+            ("\"version\": 5", "\"version\": 9", "a version from 2 to 5"),
             ("ngame-model", "other", "the format \"ngame-model\""),
             ("\"dim\"", "\"dom\"", "missing field `dim`"),
             ("{", "", "not valid JSON"),

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::descriptor::Column;
-use super::votes::{Vote, Votes};
+use super::votes::{Counted, Votes};
 use crate::Result;
 use crate::classifier::BIAS_UNIT;
 use crate::data::{Csr, Texts};
@@ -116,14 +116,15 @@ impl Views {
             Some(votes) => Some(votes.index().search_many(vectors, shortlists.voters, observer)?),
             None => None,
         };
+        let room = || [(); 2].map(|()| LexicalRoom::default()); // Of labels, and of points.
         let described =
-            (0..vectors.n_rows()).into_par_iter().map_init(LexicalRoom::default, |room, query| {
-                let mut votes = Vec::new();
+            (0..vectors.n_rows()).into_par_iter().map_init(room, |[room, of_points], query| {
+                let mut votes = Counted::default();
                 let mut similarities = &[][..];
                 if let (Some(voters), Some(nearest)) = (&self.votes, &nearest) {
                     let points;
                     (points, similarities) = nearest.row(query);
-                    voters.count(points, similarities, &mut votes);
+                    votes = voters.count(points, similarities);
                 }
                 let row =
                     |pairs: Option<&'_ Csr>| pairs.map_or(Vec::new(), |p| p.row(query).to_vec());
@@ -136,7 +137,7 @@ impl Views {
                     let found = labels.iter().zip(others).filter(|&(_, &score)| score >= bar);
                     proposed.extend(found.map(|(label, _)| label));
                 }
-                proposed.extend(votes.iter().map(|vote| vote.label));
+                proposed.extend(votes.labels());
                 let words = self.lexical.as_ref().map(|lexical| {
                     let words = lexical.query(queries.texts.get(query));
                     let k = shortlists.lexical;
@@ -149,7 +150,9 @@ impl Views {
                         let high = found.iter().filter(|&&(_, score)| score >= bar);
                         proposed.extend(high.map(|&(label, _)| label));
                     }
-                    words
+                    let nearest = lexical.nearest_points(&words, shortlists.voters, of_points);
+                    let votes = Counted::by_words(&nearest, lexical.point_labels());
+                    (words, votes)
                 });
                 proposed.sort_unstable();
                 proposed.dedup();
@@ -163,7 +166,8 @@ impl Views {
                 let found =
                     labels.iter().map(|label| proposed.binary_search(label).is_ok()).collect();
                 let longer = longer.row(query).to_vec();
-                let said = Said { votes: &votes, similarities, words: words.as_ref() };
+                let words = words.as_ref().map(|(words, votes)| (words, votes));
+                let said = Said { votes: &votes, similarities, words };
                 let descriptors = self.describe(&longer, &labels, said, columns);
                 Candidates { labels, found, descriptors }
             });
@@ -196,12 +200,13 @@ impl Views {
         best: &mut Best,
         columns: &[Column],
     ) -> Vec<f32> {
-        let (n, votes) = (labels.len(), said.votes);
+        let n = labels.len();
         let (mut embedding, mut classifier) = (vec![0.0; n], vec![0.0; n]);
-        let [mut lexical, mut clusters] = [(); 2].map(|()| vec![f32::NAN; n]);
-        if let (Some(view), Some(words)) = (&self.lexical, said.words) {
+        let [mut lexical, mut clusters, mut own_words] = [(); 3].map(|()| vec![f32::NAN; n]);
+        if let (Some(view), Some((words, _))) = (&self.lexical, said.words) {
             view.scores(words, labels, &mut lexical);
             clusters = view.cluster_scores(words, labels);
+            view.label_cosines(words, labels, &mut own_words);
         }
         let path = |(own, above): (&f32, &f32)| Lexical::path_score(*own, *above);
         let paths: Vec<f32> = lexical.iter().zip(&clusters).map(path).collect();
@@ -209,13 +214,13 @@ impl Views {
         self.embeddings.as_rows().dots(labels, vector, &mut embedding);
         self.classifiers.as_rows().dots(labels, longer, &mut classifier);
         best.add(&embedding, &classifier, &lexical, &paths);
-        let familiarity = highest(f32::NEG_INFINITY, said.similarities);
         let neighbourhood =
             said.similarities.iter().sum::<f32>() / said.similarities.len().max(1) as f32;
-        let all_votes: f32 = votes.iter().map(|vote| vote.sum).sum();
         let mut descriptors = Vec::with_capacity(n * columns.len());
         for (at, &label) in labels.iter().enumerate() {
-            let vote = votes.binary_search_by_key(&label, |vote| vote.label).map(|at| votes[at]);
+            let vote = said.votes.get(label);
+            let by_words = said.words.map(|(_, votes)| votes);
+            let word_vote = by_words.and_then(|votes| votes.get(label));
             descriptors.extend(columns.iter().map(|column| match column {
                 Column::Embedding => embedding[at],
                 Column::EmbeddingGap => best.embedding - embedding[at],
@@ -223,16 +228,25 @@ impl Views {
                 Column::ClassifierGap => best.classifier - classifier[at],
                 Column::Frequency => (self.seen_as(label) as f32).ln_1p(),
                 Column::Votes => vote.map_or(0.0, |vote| vote.sum),
-                Column::VoteShare => vote.map_or(0.0, |vote| vote.sum / all_votes.max(1e-9)),
+                Column::VoteShare => vote.map_or(0.0, |vote| said.votes.share(vote)),
                 Column::NearestPoint => vote.map_or(f32::NAN, |vote| vote.nearest),
-                Column::Familiarity => familiarity,
+                Column::Familiarity => said.votes.familiarity,
                 Column::Neighbourhood => neighbourhood,
                 Column::Lexical => lexical[at],
                 Column::LexicalGap => best.lexical - lexical[at],
                 Column::Clusters => clusters[at],
                 Column::LexicalPath => paths[at],
                 Column::LexicalPathGap => best.path - paths[at],
-                Column::Coverage => said.words.map_or(f32::NAN, LexicalQuery::coverage),
+                Column::Coverage => said.words.map_or(f32::NAN, |(words, _)| words.coverage()),
+                Column::LabelWords => own_words[at],
+                Column::WordVotes => word_vote.map_or(0.0, |vote| vote.sum),
+                Column::WordVoteShare => {
+                    by_words.zip(word_vote).map_or(0.0, |(votes, vote)| votes.share(vote))
+                }
+                Column::WordNearestPoint => word_vote.map_or(f32::NAN, |vote| vote.nearest),
+                Column::WordFamiliarity => {
+                    by_words.map_or(f32::NAN, |votes| votes.familiarity.max(0.0))
+                }
             }));
         }
         descriptors
@@ -280,10 +294,11 @@ fn highest(so_far: f32, scores: &[f32]) -> f32 {
 /// What some views say of a text.
 #[derive(Clone, Copy)]
 struct Said<'a> {
-    votes: &'a [Vote],
+    votes: &'a Counted,
     /// Of the nearest training points.
     similarities: &'a [f32],
-    words: Option<&'a LexicalQuery>,
+    /// The text's words, and the votes of the points that are nearest by them.
+    words: Option<(&'a LexicalQuery, &'a Counted)>,
 }
 
 /// Vectors with a [`BIAS_UNIT`] behind each, which meets the bias behind every classifier.
@@ -300,7 +315,49 @@ pub(crate) fn with_bias_unit(vectors: &VectorMatrix) -> VectorMatrix {
 mod tests {
     use super::*;
     use crate::index::ExactIndex;
+    use crate::lexical::LexicalOptions;
     use crate::progress::Silent;
+
+    #[test]
+    fn words_vote_and_call_labels_by_name() {
+        let texts: Texts = ["red apple", "blue plum", "blue sky"].into_iter().collect();
+        let labels: Texts = ["an apple", "plums", "sky"].into_iter().collect();
+        let truth = Csr::from_pairs(3, 3, vec![(0, 0), (1, 1), (2, 2)]);
+        let options = LexicalOptions { least_texts: 1, ..Default::default() };
+        let lexical = Lexical::train(&texts, &truth, &labels, None, &options, &Silent).unwrap();
+        let nothing = Arc::new(VectorMatrix::from_f32(vec![0.0; 6], 2));
+        let views = Views {
+            embeddings: VectorMatrix::from_f32(vec![1.0; 3], 1),
+            index: AnyIndex::Exact(ExactIndex::new(Arc::clone(&nothing))),
+            classifiers: nothing,
+            counts: vec![1; 3],
+            votes: None,
+            lexical: Some(lexical),
+        };
+        let described = |text: &str, column| {
+            let queries = Queries {
+                texts: &[text].into_iter().collect(),
+                vectors: &VectorMatrix::from_f32(vec![1.0], 1),
+                extra: None,
+                excluded: None,
+                absent: None,
+            };
+            let found = views.candidates(queries, Shortlists::default(), &[column], &Silent);
+            let found = found.unwrap().remove(0);
+            assert_eq!(found.labels, [0, 1, 2]);
+            found.descriptors
+        };
+        let names = described("the sky", Column::LabelWords);
+        assert!(names[0] == 0.0 && names[1] == 0.0 && names[2] > 0.9, "{names:?}");
+        let votes = described("blue plum", Column::WordVotes);
+        assert!(votes[0] == 0.0 && votes[1] > 0.9 && votes[2] > 0.0, "{votes:?}");
+        let shares = described("blue plum", Column::WordVoteShare);
+        assert!((shares.iter().sum::<f32>() - 1.0).abs() < 1e-6 && shares[1] > 0.5, "{shares:?}");
+        let nearest = described("blue plum", Column::WordNearestPoint);
+        assert!(nearest[0].is_nan() && nearest[1..] == votes[1..], "{nearest:?}");
+        assert_eq!(described("blue plum", Column::WordFamiliarity), [votes[1]; 3]);
+        assert_eq!(described("unheard of", Column::WordFamiliarity), [0.0; 3]);
+    }
 
     #[test]
     fn labels_that_are_absent_are_no_candidates_and_nothing_is_compared_with_them() {

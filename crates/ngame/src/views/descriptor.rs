@@ -57,6 +57,11 @@ impl View {
                 Column::LexicalPath,
                 Column::LexicalPathGap,
                 Column::Coverage,
+                Column::LabelWords,
+                Column::WordVotes,
+                Column::WordVoteShare,
+                Column::WordNearestPoint,
+                Column::WordFamiliarity,
             ],
         }
     }
@@ -102,4 +107,14 @@ pub enum Column {
     /// The share of the text's features that training saw. As [`Self::Familiarity`], it
     /// is the same for all labels, and tells how far the others are to be trusted.
     Coverage,
+    /// The cosine of the text's words and those of the label's own text.
+    LabelWords,
+    /// The votes of the training points with the most words in common.
+    WordVotes,
+    /// Their share of all such votes.
+    WordVoteShare,
+    /// The cosine of the nearest of those points that has the label; missing where none has it.
+    WordNearestPoint,
+    /// The cosine of the nearest of those points, whatever its labels.
+    WordFamiliarity,
 }
