@@ -27,7 +27,7 @@ impl View {
     pub const PAPER: [Self; 3] = [Self::Embedding, Self::Classifier, Self::Frequency];
 
     /// Its name in settings and reports.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Embedding => "embedding",
             Self::Classifier => "classifier",
