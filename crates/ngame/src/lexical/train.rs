@@ -199,7 +199,8 @@ impl Task<'_> {
         let what = ("training the sparse view", "labels");
         let room = || Question::new(self.n_features);
         let n_labels = self.by_label.n_rows();
-        let parts = in_blocks(what, n_labels, BLOCK, room, solve, self.observer)?;
+        // A frequent label takes as long as thousands of rare ones: each is a piece of work of its own.
+        let parts = in_blocks(what, n_labels, 1, room, solve, self.observer)?;
         let (rows, biases): (Vec<SparseRows>, Vec<Vec<f32>>) = parts.into_iter().unzip();
         Ok((SparseRows::join(rows), biases.concat()))
     }
