@@ -1,13 +1,15 @@
 """What each stage of training costs as data grows, and what larger data will cost.
 
-    make bench-scale
+    make bench-scale [LARGE=1]
 
 Trains on made-up data sets that differ from a base in one thing at a time: points, labels, the length of vectors, the
 words of a text, held-out points. The seconds of each stage (metrics.jsonl) are fitted by what that stage's work is
-proportional to, terms below, with factors that are not negative. The model is then asked about a data set that is
-larger in everything and was not fitted on; last, about the paper's data sets. Runs are kept in bench/data/scale: what
-is finished is not run again. The tables go to standard output and to bench/results/.
+proportional to, terms below, with factors that are not negative. The model is then asked about data sets that it was
+not fitted on: one that is larger in everything and, with --large, one of 1.3 million labels and 2.25 million points;
+last, about the paper's. Runs are kept in bench/data/scale: what is finished is not run again. The tables go to
+standard output and to bench/results/.
 """
+import argparse
 import json
 import math
 import os
@@ -30,12 +32,13 @@ AXES = {
     "held_out": [500, 1_000, 2_000, 4_000],
 }
 CHECK = {"points": 90_000, "labels": 50_000, "dim": 320, "words": 10, "held_out": 2_500}
+# As many points and labels as LF-AmazonTitles-1.3M has; short vectors and fewer epochs, to be done in an hour.
+LARGE = {"points": 2_250_000, "labels": 1_300_000, "dim": 128, "words": 8, "held_out": 5_000, "classifier_epochs": 2}
 LABELS_A_POINT = 3
 EPOCHS = 2
 CLASSIFIER_EPOCHS = 10
 CLASSIFIER_BATCH = 512
 SAMPLED = 2_048
-EXACT_BYTES = 32 << 20  # Above, an HNSW is built.
 VOCABULARY = 100_000
 
 # The paper's data sets: points, labels, labels a point, words a text as we cut it (32 or 128 tokens); features (words and
@@ -72,6 +75,10 @@ def make_data(folder, size):
             out.write(json.dumps(row) + "\n")
 
 
+def classifier_epochs(size):
+    return size.get("classifier_epochs", CLASSIFIER_EPOCHS)
+
+
 def measure(name, size):
     folder = BENCH / "data" / "scale"
 
@@ -81,7 +88,8 @@ def measure(name, size):
         make_data(data, size)
         overlap = json.loads(record.output(RELEASE / "lexical", data, "--only-overlap"))
         words = [RELEASE / "ngame", "train", data, "--out", model, "--epochs", EPOCHS, "--force", "--set", f"encoder.dim={size['dim']}",
-                 "--set", f"validation.points={size['held_out']}"]
+                 "--set", f"validation.points={size['held_out']}", "--set", f"classifier.epochs={classifier_epochs(size)}",
+                 "--set", "index.kind=hnsw"]  # Small vectors too, so that graphs of many sizes are fitted.
         print(f"training {name}", file=sys.stderr)
         began = time.perf_counter()
         child = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -110,8 +118,8 @@ def terms(size):
     tokens = (points + labels) * words
     # Labels that meet in a batch of classifiers: those of its points, each once, and those drawn.
     met = labels * (1 - math.exp(-CLASSIFIER_BATCH * a_point / labels)) + SAMPLED
-    steps = CLASSIFIER_EPOCHS * points / CLASSIFIER_BATCH
-    graph = sum(rows * math.log2(rows) * dim for rows in (labels, points) if 2 * rows * dim > EXACT_BYTES)
+    steps = classifier_epochs(size) * points / CLASSIFIER_BATCH
+    hops = sum(rows * math.log2(rows) for rows in (labels, points))
     return {
         "encoder": [EPOCHS * tokens * dim, EPOCHS * (points + labels) * dim * dim],
         "vectors": [tokens * dim, (points + labels) * dim * dim],
@@ -120,7 +128,8 @@ def terms(size):
         # labels, one a feature.
         "words": [points * size["features"], points * size["compared"]],
         "fusion": [held_out, held_out * (points + labels) * dim],
-        "index": [graph, labels * dim],
+        # A hop in a graph compares vectors, and waits for memory however long they are.
+        "index": [hops * dim, hops],
         "memory": [1, (points + labels) * dim, points * words, points * a_point * words],
         "disk": [1, (2 * labels + points) * dim, points * a_point * words],
     }
@@ -170,37 +179,46 @@ def gib(size):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--large", action="store_true", help="an hour more: 1.3 million labels and 2.25 million points")
+    args = parser.parse_args()
     runs = {}
     for axis, sizes in AXES.items():
         for value in sizes:
             name = "base" if value == BASE[axis] else f"{axis}-{value}"
             runs[name] = sized(name, BASE | {axis: value})
-    check_size, check = sized("check", CHECK)
-    names = list(terms(check_size))
+    checks = {"check": sized("check", CHECK)}
+    if args.large:
+        checks["large"] = sized("large", LARGE)
+    names = list(terms(runs["base"][0]))
     factors = {name: fit([terms(size)[name] for size, _ in runs.values()], [found[name] for _, found in runs.values()])
                for name in names}
-    rows = [("", *STAGES, "memory", "disk")]
-    for name, (size, found) in runs.items():
-        rows.append((name, *(f"{found[stage]:.1f} s" for stage in STAGES), gib(found["memory"]), gib(found["disk"])))
-    guess = predicted(factors, check_size)
-    for title, values in (("check, measured", check), ("check, predicted", guess)):
-        rows.append((title, *(f"{values[stage]:.1f} s" for stage in STAGES), gib(values["memory"]), gib(values["disk"])))
-    ratio = {name: guess[name] / check[name] if check[name] else math.nan for name in names}
-    rows.append(("predicted / measured", *(f"{ratio[name]:.2f}" for name in names)))
-    total = sum(guess[stage] for stage in STAGES) / sum(check[stage] for stage in STAGES)
-    text = [table(rows), f"All stages of the check together: predicted / measured {total:.2f}"]
+
+    def told_of(title, values):
+        return title, *(human(values[stage]) for stage in STAGES), gib(values["memory"]), gib(values["disk"])
+
+    rows = [("", *STAGES, "memory", "disk"), *(told_of(name, found) for name, (_, found) in runs.items())]
+    totals = []
+    for check, (size, found) in checks.items():
+        guess = predicted(factors, size)
+        rows += [told_of(f"{check}, measured", found), told_of(f"{check}, predicted", guess)]
+        rows.append(("  predicted / measured", *(f"{guess[name] / found[name]:.2f}" if found[name] else "" for name in names)))
+        total = sum(guess[stage] for stage in STAGES) / sum(found[stage] for stage in STAGES)
+        totals.append(f"All stages of the {check} together: predicted / measured {total:.2f}")
+    text = [table(rows), "\n".join(totals)]
     rows = [("predicted, 2 cores", *STAGES, "all, 20 epochs", "memory", "disk")]
     for name, size in PUBLISHED.items():
         told = predicted(factors, size | {"dim": 384, "held_out": 10_000})
         told["encoder"] *= 20 / EPOCHS
-        rows.append((name, *(human(told[stage]) for stage in STAGES), human(sum(told[stage] for stage in STAGES)),
-                     gib(told["memory"]), gib(told["disk"])))
+        *seconds, memory, disk = told_of(name, told)
+        rows.append((*seconds, human(sum(told[stage] for stage in STAGES)), memory, disk))
     text.append(table(rows))
     text = "\n\n".join(text)
     print(text)
-    folder = record.write("scale", "Growth of every stage", "make bench-scale", text,
-                          {"runs": {name: {"size": size, **found} for name, (size, found) in runs.items()},
-                           "check": {"size": check_size, **check}, "factors": factors, "terms": "bench/scale.py"},
+    raw = {what: {name: {"size": size, **found} for name, (size, found) in some.items()}
+           for what, some in (("runs", runs), ("checks", checks))}
+    folder = record.write("scale", "Growth of every stage", f"make bench-scale{' LARGE=1' if args.large else ''}", text,
+                          raw | {"factors": factors, "terms": "bench/scale.py"},
                           after="\n![Seconds by points](points.svg) ![Seconds by labels](labels.svg)\n")
     for axis in ("points", "labels"):
         series = {stage: [(size[axis], found[stage]) for size, found in
