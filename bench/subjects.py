@@ -3,7 +3,7 @@
     make bench-subjects DATA=/path/to/tibkat-gnd-dev [ENCODER=bag]
 
 Trains a model on titles and contents, once, and scores its answers for the test records the way the systems of the
-LLMs4Subjects task were scored: F1@5, the mean over records of the harmonic mean of precision and recall of the first
+LLMs4Subjects task (SemEval-2025, task 5) were scored: F1@5, the mean over records of the harmonic mean of precision and recall of the first
 five, and nDCG, of the first hundred; English and German apart. The gold is all there is (tst_gold_all.json.gz), with
 headings that no training record has; records without a text count as answered wrongly. The table goes to standard
 output and to bench/results/.
@@ -92,7 +92,12 @@ def main():
     rows.append((f"ngame, {encoder}, {args.text}", *(f"{reached[language][key]:.3f}" for key in ("f1_at_5", "ndcg") for language in LANGUAGES)))
     counts = ", ".join(f"{reached[language]['records']:,} {name}" for language, name in LANGUAGES.items())
     unanswered = sum(one["unanswered"] for one in reached.values())
-    text = (f"{args.data.name}: {counts} records, {unanswered} of them without a text and scored as wrong\n{table(rows)}\n\n"
+    with gzip.open(args.data / "lbl.json.gz", "rt") as lines:
+        n_headings = sum(1 for _ in lines)
+    text = (f"{args.data.name}: {counts} records, {unanswered} of them without a text and scored as wrong; "
+            f"{n_headings:,} headings\n{table(rows)}\n\n"
+            "published: dev records of LLMs4Subjects (SemEval-2025, task 5); Bonsai and X-Transformer learnt from synthetic "
+            "records\nand translations as well, ngame did not\n"
             f"training: {cost['seconds'] / 60:.0f} minutes, {cost['cpu_seconds']:,.0f} CPU seconds, {cost['peak_mb']:,.0f} MB at most")
     print(text)
     command = f"make bench-subjects DATA={args.data.name} ENCODER={encoder}"

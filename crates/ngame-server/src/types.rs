@@ -88,10 +88,22 @@ pub struct Why {
     /// What the words of the text say, where the model asks them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lexical: Option<f32>,
+    /// By view that the fusion asks and that has something to say, its score and the rank it gives the
+    /// label: `embedding`, `classifier`, `votes`, `lexical`, `label-words`, `word-votes`.
+    pub views: BTreeMap<&'static str, ViewScore>,
     /// The training texts that have the label.
     pub frequency: u32,
     /// The nearest of them, the nearest first.
     pub nearest: Vec<NearText>,
+}
+
+/// What a view by itself says of a label.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ViewScore {
+    /// Its score, on the view's own scale; higher is likelier.
+    pub score: f32,
+    /// Where it puts the label among all candidates of the text, from 1.
+    pub rank: u32,
 }
 
 /// A training text near the one asked about.

@@ -107,18 +107,24 @@ async function explain(body) {
 const VIEWS = [
   ["embedding", "Text and label are alike", "cosine of both, from −1 to 1"],
   ["classifier", "The label’s classifier", "what training texts taught; higher is likelier"],
+  ["votes", "Training texts near in meaning", "with the label, weighed by nearness"],
   ["lexical", "The text’s words", "what single words speak for; higher is likelier"],
+  ["label-words", "Words of the label’s text", "how many are in common, from 0 to 1"],
+  ["word-votes", "Training texts with the same words", "with the label, weighed likewise"],
 ];
 
 function whyContent(label, why) {
   if (!why) return [element("p", { class: "hint" }, "The model has changed since. Ask again.")];
-  const views = VIEWS.filter(([view]) => why[view] !== undefined).map(([view, name, meaning]) =>
+  const score = (view) => why.views[view]?.score ?? why[view];
+  const rank = (view) => (why.views[view] ? `#${count(why.views[view].rank)}` : "");
+  const views = VIEWS.filter(([view]) => score(view) !== undefined).map(([view, name, meaning]) =>
     element("tr", {},
       element("th", { scope: "row" }, name, element("span", { class: "hint" }, meaning)),
-      element("td", { class: "number" }, signed(why[view]))));
+      element("td", { class: "number" }, signed(score(view))),
+      element("td", { class: "number rank", title: "Rank among all candidates, by this alone" }, rank(view))));
   views.push(element("tr", {},
     element("th", { scope: "row" }, "Training texts with it", element("span", { class: "hint" }, "rare labels have few")),
-    element("td", { class: "number" }, count(why.frequency))));
+    element("td", { class: "number" }, count(why.frequency)), element("td", {})));
   const near = why.nearest.map((one) => element("li", {},
     element("span", { class: "near" }, one.text),
     element("span", { class: "number", title: "similarity" }, one.similarity.toFixed(2))));

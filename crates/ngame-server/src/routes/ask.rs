@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Request, State};
 use ngame::prediction::{Explanation, Predicted, PredictionOptions};
+use ngame::views::ViewSays;
 
 use crate::batcher::{Answer, Work};
 use crate::body::{check_texts, read_json};
@@ -14,7 +15,7 @@ use crate::service::Service;
 use crate::settings::{MOST_EXCLUDED, MOST_LABELS};
 use crate::types::{
     EmbedAnswer, EmbedRequest, NearText, PredictAnswer, PredictRequest, PredictedLabel, Prediction,
-    Why,
+    ViewScore, Why,
 };
 
 /// `POST /v1/predict`
@@ -105,11 +106,13 @@ fn prediction(model: &Served, row: Vec<(Predicted, Option<Explanation>)>) -> Pre
 
 fn explained(why: Explanation) -> Why {
     let number = |number: f32| Some(number).filter(|number| number.is_finite());
+    let scored = |says: ViewSays| ViewScore { score: says.score, rank: says.rank };
     let near = why.nearest.into_iter();
     Why {
         embedding: number(why.embedding),
         classifier: number(why.classifier),
         lexical: why.lexical.and_then(number),
+        views: why.views.into_iter().map(|(view, says)| (view, scored(says))).collect(),
         frequency: why.frequency,
         nearest: near.map(|p| NearText { text: p.text, similarity: p.similarity }).collect(),
     }

@@ -86,6 +86,9 @@ async fn reasons_come_with_every_label() {
             assert!(why[view].is_f64(), "{view}: {why}");
         }
         assert!(why["frequency"].is_u64());
+        let views = why["views"].as_object().unwrap();
+        assert_eq!(views["lexical"]["score"], why["lexical"]);
+        assert!(views.values().all(|says| says["rank"].as_u64() >= Some(1)), "{why}");
         for near in why["nearest"].as_array().unwrap() {
             any_near = true;
             assert!(near["text"].is_string() && near["similarity"].is_f64());
