@@ -41,14 +41,14 @@ CLASSIFIER_BATCH = 512
 SAMPLED = 2_048
 VOCABULARY = 100_000
 
-# The paper's data sets: points, labels, labels a point, words a text as we cut it (32 or 128 tokens); features (words and
-# pairs of words) of a text, and the labels that it is compared with: as many as there are looked at, 1,000 a feature.
+# The paper's data sets: points, labels, labels a point, words a text as we cut it (32 or 128 tokens); features (words,
+# their beginnings, pairs of words) of a text, and the labels that it is compared with: 1,000 a feature, of 64 features.
 PUBLISHED = {
-    "LF-AmazonTitles-1.3M": {"points": 2_248_619, "labels": 1_305_265, "words": 10, "features": 20, "compared": 20_000,
+    "LF-AmazonTitles-1.3M": {"points": 2_248_619, "labels": 1_305_265, "words": 10, "features": 40, "compared": 40_000,
                              "labels_a_point": 22.2},
-    "LF-Wikipedia-500K": {"points": 1_813_391, "labels": 501_070, "words": 128, "features": 200, "compared": 64_000,
+    "LF-Wikipedia-500K": {"points": 1_813_391, "labels": 501_070, "words": 128, "features": 450, "compared": 64_000,
                           "labels_a_point": 4.7},
-    "the paper's 85 M labels": {"points": 240_000_000, "labels": 85_000_000, "words": 6, "features": 12, "compared": 12_000,
+    "the paper's 85 M labels": {"points": 240_000_000, "labels": 85_000_000, "words": 6, "features": 24, "compared": 24_000,
                                 "labels_a_point": 2.0},
 }
 
@@ -130,7 +130,8 @@ def terms(size):
         "fusion": [held_out, held_out * (points + labels) * dim],
         # A hop in a graph compares vectors, and waits for memory however long they are.
         "index": [hops * dim, hops],
-        "memory": [1, (points + labels) * dim, points * words, points * a_point * words],
+        # Vectors, the features of all texts, and what fusion sees of its points' candidates.
+        "memory": [1, (points + labels) * dim, points * size["features"], held_out],
         "disk": [1, (2 * labels + points) * dim, points * a_point * words],
     }
 

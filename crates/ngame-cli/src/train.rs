@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use ngame::data::{Dataset, TextChoice};
 use ngame::encoder::Existing;
 use ngame::training::{
-    EncoderSummary, LaterStages, Preset, RunFolder, TrainConfig, TrainPlan, config_from,
+    EncoderSummary, Estimate, LaterStages, Preset, RunFolder, TrainConfig, TrainPlan, config_from,
     parse_setting, start_encoder, train,
 };
 use toml::Value;
@@ -323,19 +323,18 @@ fn explain(plan: &TrainPlan, out: &mut impl Write) -> std::io::Result<()> {
         writeln!(out, "  {setting:<width$}  {}", styled(DIM, &choice.why))?;
     }
     let (first, last) = (plan.cluster_sizes.first(), plan.cluster_sizes.last());
-    writeln!(
+    let Estimate { seconds, memory, later, .. } = plan.estimate;
+    write!(
         out,
-        "{}, {} of {} points, clusters of {} to {}, about {} and {}",
+        "{}, {} of {} points, clusters of {} to {}, about {}",
         counted(plan.n_epochs() as u64, "epoch"),
         counted(plan.n_steps, "step"),
         grouped(plan.batch_size() as u64),
         first.unwrap_or(&1),
         last.unwrap_or(&1),
-        duration(plan.estimate.seconds),
-        bytes(plan.estimate.memory),
+        duration(seconds),
     )?;
-    let LaterStages { vectors, classifiers, words, fusion, index, evaluation } =
-        plan.estimate.later;
+    let LaterStages { vectors, classifiers, words, fusion, index, evaluation } = later;
     let stages = [
         ("vectors", vectors),
         ("classifiers", classifiers),
@@ -347,11 +346,12 @@ fn explain(plan: &TrainPlan, out: &mut impl Write) -> std::io::Result<()> {
     let told = stages.iter().filter(|(_, seconds)| *seconds >= 0.5);
     let told: Vec<String> =
         told.map(|(stage, seconds)| format!("{stage} {}", duration(*seconds))).collect();
+    let memory = bytes(memory);
     if told.is_empty() {
-        return Ok(());
+        return writeln!(out, " and {memory}");
     }
     let total = duration(plan.estimate.total_seconds());
-    writeln!(out, "then {}: about {total} in all", told.join(", "))
+    writeln!(out, "\nthen {}: about {total} and {memory} in all", told.join(", "))
 }
 
 /// What was made, in a line.

@@ -493,7 +493,7 @@ impl TrainConfig {
 }
 
 /// Puts one layer over another.
-fn merge(below: &mut Table, above: Table) {
+pub(super) fn merge(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {
             (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),

@@ -1,11 +1,12 @@
 //! What the stages after the encoder will take: the work of each, times the seconds that a unit of it
-//! takes two cores.
+//! takes two cores, and the memory of all.
 //!
 //! The factors are what `make bench-scale` fits to runs of many sizes; docs/SCALE.md tells how well.
 //! Only going through texts is measured on this machine, because it differs most between encoders.
 
 use serde::{Deserialize, Serialize};
 
+use crate::classifier::Objective;
 use crate::encoder::VectorType;
 use crate::index::{IndexKind, choose};
 use crate::lexical::Overlap;
@@ -13,8 +14,10 @@ use crate::lexical::Overlap;
 /// Threads that the factors were measured on.
 const THREADS: f64 = 2.0;
 
-/// Seconds of a point and a label that meet in a step of the classifiers, by number of their vectors.
+/// Seconds of a point and a label that meet in a step of the classifiers, by number of their vectors;
+/// and where only the hardest few of them move, for triplets (`make bench-classifier`).
 const CLASSIFIERS: f64 = 3.6e-11;
+const TRIPLETS: f64 = 9e-12;
 
 /// Seconds of a feature of a point in the sparse view; and of a label that the point is compared with in
 /// looking for hard negatives.
@@ -26,6 +29,10 @@ const FUSION: [f64; 2] = [1.06e-2, 7.9e-11];
 
 /// Seconds of a number of an indexed vector, times the logarithm of how many vectors there are.
 const GRAPH: f64 = 1.4e-7;
+
+/// Bytes of a run of these stages: of any; of a number of a vector; of a feature of a point; of a held-out
+/// point.
+const MEMORY: [f64; 4] = [8.7e7, 19.1, 46.0, 9.9e4];
 
 /// Seconds of a test point, beside what its vector takes.
 const EVALUATION: f64 = 3e-3;
@@ -49,7 +56,7 @@ pub struct LaterStages {
 }
 
 /// What the work depends on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sizes {
     /// Points of the training split.
     pub(super) n_train: usize,
@@ -60,10 +67,9 @@ pub(super) struct Sizes {
     pub(super) n_pairs: usize,
     pub(super) n_test: usize,
     pub(super) dim: usize,
-    /// Labels drawn for a step of the classifiers, its points, and how often each point comes.
-    pub(super) n_sampled: usize,
-    pub(super) batch_size: usize,
-    pub(super) epochs: usize,
+    /// How classifiers are trained, and whether once more on all points.
+    pub(super) objective: Objective,
+    pub(super) refit: bool,
     /// Seconds that going through a text takes here.
     pub(super) text: f64,
     /// What points and labels have in common, where the sparse view is trained.
@@ -76,10 +82,10 @@ impl LaterStages {
     pub(super) fn of(sizes: &Sizes) -> Self {
         let Sizes { n_train, n_held_out, n_labels, n_test, dim, text, .. } = *sizes;
         let share = THREADS / sizes.threads.max(1) as f64;
-        let n_seen = (2 * n_train).saturating_sub(n_held_out); // Without those held out, then with them.
         let vectors = text * (n_train + n_labels) as f64;
-        let met = sizes.labels_met();
-        let classifiers = CLASSIFIERS * (sizes.epochs * n_seen * dim) as f64 * met;
+        // Without the points held out, then with them.
+        let n_first = n_train.saturating_sub(n_held_out);
+        let n_taught = if sizes.refit { n_first + n_train } else { n_first };
         let (n, l) = (n_train as f64, n_labels as f64);
         let words = |found: Overlap| WORDS[0] * found.features + WORDS[1] * found.compared;
         let words = sizes.overlap.map_or(0.0, words);
@@ -87,8 +93,8 @@ impl LaterStages {
         let of_points = if sizes.has_votes { graph(n_train, dim) } else { 0.0 };
         Self {
             vectors,
-            classifiers: share * classifiers,
-            words: share * words * n_seen as f64,
+            classifiers: share * sizes.classifiers_of_a_point() * n_taught as f64,
+            words: share * words * (n_first + n_train) as f64,
             fusion: share * fusion * n_held_out as f64,
             index: share * (graph(n_labels, dim + 1) + of_points),
             evaluation: (text + share * EVALUATION) * n_test as f64,
@@ -111,66 +117,118 @@ fn graph(n_vectors: usize, dim: usize) -> f64 {
 }
 
 impl Sizes {
+    /// Seconds that classifiers take of a point, all epochs together.
+    fn classifiers_of_a_point(&self) -> f64 {
+        let n_epochs = self.objective.n_epochs();
+        let (factor, met) = match &self.objective {
+            Objective::OneVsAll(_) => (CLASSIFIERS, self.n_labels as f64),
+            Objective::Sampled(options) => {
+                (CLASSIFIERS, self.labels_met(options.batch_size, options.n_sampled))
+            }
+            Objective::Triplet(options) => (TRIPLETS, self.labels_met(options.batch_size, 0)),
+        };
+        factor * (n_epochs * self.dim) as f64 * met
+    }
+
     /// The labels that a step of the classifiers looks at: those of its points, each once, and those
     /// drawn, as far as there are any.
-    fn labels_met(&self) -> f64 {
+    fn labels_met(&self, batch_size: usize, n_sampled: usize) -> f64 {
         let n_labels = self.n_labels.max(1) as f64;
-        let of_points = self.batch_size as f64 * self.n_pairs as f64 / self.n_train.max(1) as f64;
+        let of_points = batch_size as f64 * self.n_pairs as f64 / self.n_train.max(1) as f64;
         let own = n_labels * -(-of_points / n_labels).exp_m1();
-        (own + self.n_sampled as f64).min(n_labels)
+        (own + n_sampled as f64).min(n_labels)
+    }
+
+    /// Bytes that these stages take at most, all of them one after the other.
+    pub(super) fn memory(&self) -> u64 {
+        let n_numbers = (self.n_train + self.n_labels) * self.dim;
+        let n_features = self.n_train as f64 * self.overlap.map_or(0.0, |found| found.features);
+        let [fixed, number, feature, held_out] = MEMORY;
+        let of_sizes = number * n_numbers as f64 + feature * n_features;
+        (fixed + of_sizes + held_out * self.n_held_out as f64) as u64
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classifier::{ClassifierTriplet, OneVsAll, Sampled};
 
     const OVERLAP: Overlap = Overlap { features: 16.0, compared: 4_000.0 };
 
-    const SIZES: Sizes = Sizes {
-        n_train: 100_000,
-        n_held_out: 10_000,
-        n_labels: 50_000,
-        n_pairs: 300_000,
-        n_test: 20_000,
-        dim: 384,
-        n_sampled: 2_048,
-        batch_size: 512,
-        epochs: 10,
-        text: 1e-3,
-        overlap: Some(OVERLAP),
-        has_votes: true,
-        threads: 2,
-    };
+    fn sizes() -> Sizes {
+        Sizes {
+            n_train: 100_000,
+            n_held_out: 10_000,
+            n_labels: 50_000,
+            n_pairs: 300_000,
+            n_test: 20_000,
+            dim: 384,
+            objective: Objective::Sampled(Sampled { epochs: 10, ..Default::default() }),
+            refit: true,
+            text: 1e-3,
+            overlap: Some(OVERLAP),
+            has_votes: true,
+            threads: 2,
+        }
+    }
 
     #[test]
     fn a_step_meets_its_points_labels_once_and_no_more_than_there_are() {
-        let met = SIZES.labels_met();
+        let met = sizes().labels_met(512, 2_048);
         // 1,536 labels of points are drawn from 50,000: few come twice.
         assert!((3_540.0..=3_584.0).contains(&met), "{met}");
-        assert_eq!(Sizes { n_labels: 700, ..SIZES }.labels_met(), 700.0);
+        assert_eq!(Sizes { n_labels: 700, ..sizes() }.labels_met(512, 2_048), 700.0);
+    }
+
+    #[test]
+    fn classifiers_take_what_their_objective_does() {
+        let seconds = |objective, refit| {
+            LaterStages::of(&Sizes { objective, refit, ..sizes() }).classifiers
+        };
+        let triplet = |epochs| Objective::Triplet(ClassifierTriplet { epochs, ..Default::default() });
+        let once = seconds(triplet(10), false);
+        assert!((seconds(triplet(30), false) / once - 3.0).abs() < 1e-9);
+        assert!((seconds(triplet(10), true) / once - 19.0 / 9.0).abs() < 1e-9, "90,000, then all");
+        let sampled = seconds(Objective::Sampled(Sampled::default()), true);
+        let one_vs_all = OneVsAll { epochs: Sampled::default().epochs, ..Default::default() };
+        assert!(seconds(Objective::OneVsAll(one_vs_all), true) > 10.0 * sampled, "50,000 for 3,600");
+    }
+
+    #[test]
+    fn memory_grows_with_vectors_features_and_held_out_points() {
+        let base = sizes().memory();
+        assert!(base > 1 << 28, "{base}");
+        for more in [
+            Sizes { dim: 768, ..sizes() },
+            Sizes { n_labels: 100_000, ..sizes() },
+            Sizes { n_held_out: 20_000, ..sizes() },
+        ] {
+            assert!(more.memory() > base);
+        }
+        assert!(Sizes { overlap: None, ..sizes() }.memory() < base);
     }
 
     #[test]
     fn work_grows_with_what_it_depends_on_and_is_shared_by_threads() {
-        let base = LaterStages::of(&SIZES);
-        let twice = LaterStages::of(&Sizes { n_train: 200_000, n_pairs: 600_000, ..SIZES });
+        let base = LaterStages::of(&sizes());
+        let twice = LaterStages::of(&Sizes { n_train: 200_000, n_pairs: 600_000, ..sizes() });
         assert!(twice.classifiers > 1.9 * base.classifiers && twice.words > 1.9 * base.words);
         assert!(twice.fusion < 1.5 * base.fusion, "it sees held-out points alone");
         for overlap in [
             Overlap { compared: 3.0 * OVERLAP.compared, ..OVERLAP },
             Overlap { features: 3.0 * OVERLAP.features, ..OVERLAP },
         ] {
-            let more = LaterStages::of(&Sizes { overlap: Some(overlap), ..SIZES });
+            let more = LaterStages::of(&Sizes { overlap: Some(overlap), ..sizes() });
             assert!(more.words > 1.2 * base.words && more.words < 3.0 * base.words);
         }
-        let four = LaterStages::of(&Sizes { threads: 4, ..SIZES });
+        let four = LaterStages::of(&Sizes { threads: 4, ..sizes() });
         assert_eq!(four.fusion, base.fusion / 2.0);
         assert_eq!(four.vectors, base.vectors, "this was measured with the threads there are");
-        assert_eq!(LaterStages::of(&Sizes { overlap: None, ..SIZES }).words, 0.0);
-        let few = Sizes { n_labels: 20_000, has_votes: false, ..SIZES };
-        assert_eq!(LaterStages::of(&few).index, 0.0);
-        let voting = LaterStages::of(&Sizes { has_votes: true, ..few });
+        assert_eq!(LaterStages::of(&Sizes { overlap: None, ..sizes() }).words, 0.0);
+        let few = |has_votes| Sizes { n_labels: 20_000, has_votes, ..sizes() };
+        assert_eq!(LaterStages::of(&few(false)).index, 0.0);
+        let voting = LaterStages::of(&few(true));
         assert!(base.index > voting.index && voting.index > 0.0);
     }
 }

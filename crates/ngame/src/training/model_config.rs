@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::classifier::{ClassifierTriplet, Objective, OneVsAll, Sampled, SampledLoss};
 use crate::fusion::{Aim, MethodChoice};
 use crate::index::DEFAULT_RECALL;
 use crate::views::{Shortlists, View};
@@ -45,6 +46,55 @@ impl Default for ClassifierConfig {
             margin: 0.2,
             n_sampled: 2_048,
             refit: true,
+        }
+    }
+}
+
+impl ClassifierConfig {
+    /// The objective with every number fixed.
+    pub(super) fn objective(&self, seed: u64) -> Objective {
+        let Self { epochs, batch_size, margin, n_sampled, .. } = *self;
+        let rate = self.learning_rate.map(|rate| rate as f32);
+        let dropout = self.dropout.map(|share| share as f32);
+        let sampled = |loss| {
+            let usual = Sampled::default();
+            Objective::Sampled(Sampled {
+                loss,
+                epochs: epochs.unwrap_or(usual.epochs),
+                batch_size: batch_size.unwrap_or(usual.batch_size),
+                n_sampled,
+                learning_rate: rate.unwrap_or(usual.learning_rate),
+                dropout: dropout.unwrap_or(usual.dropout),
+                seed,
+                ..usual
+            })
+        };
+        match self.objective.unwrap_or(ObjectiveKind::Sampled) {
+            ObjectiveKind::OneVsAll => {
+                let usual = OneVsAll::default();
+                Objective::OneVsAll(OneVsAll {
+                    epochs: epochs.unwrap_or(usual.epochs),
+                    batch_size: batch_size.unwrap_or(usual.batch_size),
+                    learning_rate: rate.unwrap_or(usual.learning_rate),
+                    dropout: dropout.unwrap_or(usual.dropout),
+                    seed,
+                    ..usual
+                })
+            }
+            ObjectiveKind::Sampled => sampled(SampledLoss::CrossEntropy),
+            ObjectiveKind::SampledSoftmax => sampled(SampledLoss::Softmax),
+            ObjectiveKind::Triplet => {
+                let usual = ClassifierTriplet::default();
+                Objective::Triplet(ClassifierTriplet {
+                    epochs: epochs.unwrap_or(usual.epochs),
+                    batch_size: batch_size.unwrap_or(usual.batch_size),
+                    learning_rate: rate.unwrap_or(usual.learning_rate),
+                    dropout: dropout.unwrap_or(usual.dropout),
+                    margin: margin as f32,
+                    seed,
+                    ..usual
+                })
+            }
         }
     }
 }

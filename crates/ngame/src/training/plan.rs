@@ -7,12 +7,11 @@ use super::choices::{Choice, Choices, Pace};
 use super::config::{Mode, SamplerKind, Stage, TrainConfig};
 use super::corpus::{Corpus, CorpusOptions, DistinctTexts};
 use super::cost::{LaterStages, Sizes};
-use super::model_config::{ClassifierConfig, ObjectiveKind};
 use crate::Result;
 use crate::batching::{
     Ann, Batches, Curriculum, KMeansOptions, Ngame, Random, Sampler, StaticClusters,
 };
-use crate::classifier::{ClassifierTriplet, Objective, OneVsAll, Sampled, SampledLoss};
+use crate::classifier::Objective;
 use crate::data::{Dataset, TextChoice};
 use crate::encoder::TextEncoder;
 use crate::index::HnswOptions;
@@ -88,7 +87,11 @@ impl TrainPlan {
             observer.event(Event::Started { task: "measuring the machine", total: None, unit: "" });
             let (mut estimate, forward) = calibrate(&corpus, &encoder, &config);
             observer.event(Event::Finished);
-            estimate.later = later_stages(dataset, &corpus, &encoder, &config, forward);
+            if config.run.only != Some(Stage::Encoder) {
+                let sizes = sizes(dataset, &corpus, &encoder, &config, forward);
+                estimate.later = LaterStages::of(&sizes);
+                estimate.memory = estimate.memory.max(sizes.memory());
+            }
             let pace = Pace { estimate, forward, n_layers: encoder.n_layers() };
             if may_cut && choices.shorter_texts(&mut config, &corpus, &pace) {
                 may_cut = false; // Once: what was timed is timed anew, and a little off every time.
@@ -197,52 +200,7 @@ impl TrainPlan {
 
     /// What classifiers are asked for, and how.
     pub(super) fn objective(&self) -> Objective {
-        let ClassifierConfig { epochs, batch_size, learning_rate, dropout, .. } =
-            self.config.classifier;
-        let ClassifierConfig { margin, n_sampled, .. } = self.config.classifier;
-        let seed = mix(self.config.run.seed, &[6]);
-        let rate = learning_rate.map(|rate| rate as f32);
-        let dropout = dropout.map(|share| share as f32);
-        let sampled = |loss| {
-            let usual = Sampled::default();
-            Objective::Sampled(Sampled {
-                loss,
-                epochs: epochs.unwrap_or(usual.epochs),
-                batch_size: batch_size.unwrap_or(usual.batch_size),
-                n_sampled,
-                learning_rate: rate.unwrap_or(usual.learning_rate),
-                dropout: dropout.unwrap_or(usual.dropout),
-                seed,
-                ..usual
-            })
-        };
-        match self.config.classifier.objective.unwrap_or(ObjectiveKind::Sampled) {
-            ObjectiveKind::OneVsAll => {
-                let usual = OneVsAll::default();
-                Objective::OneVsAll(OneVsAll {
-                    epochs: epochs.unwrap_or(usual.epochs),
-                    batch_size: batch_size.unwrap_or(usual.batch_size),
-                    learning_rate: rate.unwrap_or(usual.learning_rate),
-                    dropout: dropout.unwrap_or(usual.dropout),
-                    seed,
-                    ..usual
-                })
-            }
-            ObjectiveKind::Sampled => sampled(SampledLoss::CrossEntropy),
-            ObjectiveKind::SampledSoftmax => sampled(SampledLoss::Softmax),
-            ObjectiveKind::Triplet => {
-                let usual = ClassifierTriplet::default();
-                Objective::Triplet(ClassifierTriplet {
-                    epochs: epochs.unwrap_or(usual.epochs),
-                    batch_size: batch_size.unwrap_or(usual.batch_size),
-                    learning_rate: rate.unwrap_or(usual.learning_rate),
-                    dropout: dropout.unwrap_or(usual.dropout),
-                    margin: margin as f32,
-                    seed,
-                    ..usual
-                })
-            }
-        }
+        self.config.classifier.objective(mix(self.config.run.seed, &[6]))
     }
 
     /// A plan that was written to a file.
@@ -274,33 +232,25 @@ fn make_corpus(
     Corpus::new(dataset, distinct, encoder.tokenizer(), options, observer)
 }
 
-/// What comes after the encoder will take; `forward` is what going through all texts once takes.
-fn later_stages(
+/// What the cost of the stages after the encoder depends on; `forward` is what going through all texts once
+/// takes.
+fn sizes(
     dataset: &Dataset,
     corpus: &Corpus,
     encoder: &TextEncoder,
     config: &TrainConfig,
     forward: f64,
-) -> LaterStages {
-    if config.run.only == Some(Stage::Encoder) {
-        return LaterStages::default();
-    }
-    let (usual, classifier) = (Sampled::default(), &config.classifier);
+) -> Sizes {
     let views = config.fusion.views.views();
-    LaterStages::of(&Sizes {
+    Sizes {
         n_train: dataset.train.n_points(),
         n_held_out: corpus.held_out.text.len(),
         n_labels: dataset.n_labels(),
         n_pairs: dataset.train.by_point.n_pairs() as usize,
         n_test: dataset.test.as_ref().map_or(0, |test| test.n_points()),
         dim: encoder.encoder().dim(),
-        n_sampled: match classifier.objective {
-            Some(ObjectiveKind::OneVsAll) => dataset.n_labels(),
-            Some(ObjectiveKind::Triplet) => 0,
-            _ => classifier.n_sampled,
-        },
-        batch_size: classifier.batch_size.unwrap_or(usual.batch_size),
-        epochs: classifier.epochs.unwrap_or(usual.epochs),
+        objective: config.classifier.objective(config.run.seed),
+        refit: config.classifier.refit,
         text: forward / corpus.tokens.n_texts().max(1) as f64,
         overlap: views.contains(&View::Lexical).then(|| {
             let (train, labels) = (&dataset.train, &dataset.labels.texts);
@@ -309,7 +259,7 @@ fn later_stages(
         }),
         has_votes: views.contains(&View::Votes),
         threads: rayon::current_num_threads(),
-    })
+    }
 }
 
 #[cfg(test)]

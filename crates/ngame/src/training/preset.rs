@@ -1,10 +1,12 @@
 //! Settings that belong together: the paper's for its data sets, and some sized for a processor
-//! without a graphics card.
+//! without a graphics card. Each is a file of `presets/`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use toml::Table;
+
+use super::config::merge;
 
 /// A named set of settings. What it leaves open is chosen by looking at the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,31 +27,8 @@ pub enum Preset {
     LfWikipedia500K,
 }
 
-/// The paper's settings that all its data sets share (Table 7 and "Implementation Details"), with the
-/// authors' code where the paper says nothing.
-const PAPER: &str = r#"
-[batching]
-sampler = "ngame"
-cluster_start = 1
-refresh = 5
-label_points = false
-[loss]
-kind = "triplet"
-margin = 0.3
-negatives = "top"
-top = 10
-softmax_weights = true
-temperature = 0.1
-[optimiser]
-learning_rate = 1e-4
-weight_decay = 0.01
-[classifier]
-objective = "triplet"
-refit = false
-[fusion]
-views = "paper"
-method = "tree"
-"#;
+/// What the presets of the paper's data sets have in common.
+const PAPER: &str = include_str!("presets/paper.toml");
 
 impl Preset {
     /// All presets.
@@ -78,18 +57,19 @@ impl Preset {
 
     /// Its settings.
     pub(super) fn settings(self) -> Table {
-        let paper = |batch_size: usize, epochs: usize, max_tokens: usize| {
-            format!("{PAPER}\n[encoder]\nmax_tokens = {max_tokens}\n[run]\nepochs = {epochs}\n")
-                .replace("[batching]", &format!("[batching]\nbatch_size = {batch_size}"))
+        let (common, own) = match self {
+            Self::Titles => ("", include_str!("presets/titles.toml")),
+            Self::FullText => ("", include_str!("presets/full-text.toml")),
+            Self::LfAmazonTitles131K => (PAPER, include_str!("presets/lf-amazontitles-131k.toml")),
+            Self::LfAmazonTitles1M3 => (PAPER, include_str!("presets/lf-amazontitles-1.3m.toml")),
+            Self::LfAmazon131K => (PAPER, include_str!("presets/lf-amazon-131k.toml")),
+            Self::LfWikiSeeAlso320K => (PAPER, include_str!("presets/lf-wikiseealso-320k.toml")),
+            Self::LfWikipedia500K => (PAPER, include_str!("presets/lf-wikipedia-500k.toml")),
         };
-        let text = match self {
-            Self::Titles => "[encoder]\nmax_tokens = 32\n".to_owned(),
-            Self::FullText => "[encoder]\nmax_tokens = 128\n".to_owned(),
-            Self::LfAmazonTitles131K | Self::LfAmazonTitles1M3 => paper(1600, 300, 32),
-            Self::LfAmazon131K | Self::LfWikiSeeAlso320K => paper(350, 300, 128),
-            Self::LfWikipedia500K => paper(256, 40, 256),
-        };
-        toml::from_str(&text).expect("presets are written in TOML")
+        let read = |text| toml::from_str::<Table>(text).expect("presets are written in TOML");
+        let mut settings = read(common);
+        merge(&mut settings, read(own));
+        settings
     }
 }
 
@@ -125,6 +105,9 @@ mod tests {
         let wikipedia = config_from(Some(Preset::LfWikipedia500K), None, &[]).unwrap();
         assert_eq!(wikipedia.batching.batch_size, Some(256));
         assert_eq!((wikipedia.run.epochs, wikipedia.encoder.max_tokens), (Some(40), Some(256)));
+        // One margin for both modules, and a learning rate for each (γ, LR₁, LR₂ of the paper's table).
+        assert_eq!((wikipedia.loss.margin, wikipedia.classifier.margin), (0.3, 0.3));
         assert_eq!(wikipedia.optimiser.learning_rate, Some(1e-4));
+        assert_eq!(wikipedia.classifier.learning_rate, Some(1e-3));
     }
 }
