@@ -12,6 +12,7 @@ told and left out. The table goes to standard output and to bench/results/.
 """
 import argparse
 import json
+import shlex
 import statistics
 import subprocess
 import sys
@@ -157,7 +158,7 @@ def main():
         parser.error(f"the siamese peer does what ngame does with {MINILM.name}: add --encoder {MINILM}")
     command = (f"bench/accuracy.py {' '.join(data.name for data in args.data)} --text {args.text} --encoder "
                f"{' '.join(encoders)} --seeds {args.seeds}")
-    command += f" --peers {' '.join(args.peers)}" if args.peers != LINEAR else ""
+    command += f" --peers {shlex.join(args.peers)}" if args.peers != LINEAR else ""
     command += f" --reuse {' '.join(folder.name for folder in args.reuse)}" if args.reuse else ""
     command += f" --options {' '.join(args.options)}" if args.options else ""
     for data in args.data:
