@@ -1,7 +1,8 @@
 //! Exact search for many queries at once.
 //!
 //! Where the processor multiplies codes of 8 bits fast, these say first which vectors may be among the best
-//! of a query, and only those are read themselves. Elsewhere all scores are made, by matrix products.
+//! of a query, and only those are read themselves. Elsewhere all scores are made, by matrix products, and
+//! only the vectors with the highest are read again.
 
 use std::ops::Range;
 
@@ -20,6 +21,9 @@ const QUERIES: usize = 256;
 
 /// Vectors of a block of products.
 const VECTORS: usize = 2_048;
+
+/// Vectors beyond those wanted whose products are nearly as high: one of them may be among the best.
+const SPARE: usize = 16;
 
 /// Queries that are asked together by codes.
 const CODED_QUERIES: usize = 2_048;
@@ -180,7 +184,7 @@ impl Searched<'_> {
             }
             let n_queries = QUERIES.min(queries.n_rows() - begin);
             let rows = widen(queries.rows(begin..begin + n_queries), &mut rows);
-            let mut best = vec![TopK::new(asked.k); n_queries];
+            let mut best = vec![TopK::new(asked.k.saturating_add(SPARE)); n_queries];
             for first in self.rows.clone().step_by(VECTORS) {
                 let n_block = VECTORS.min(self.rows.end - first);
                 let block = widen(self.vectors.rows(first..first + n_block), &mut block);
@@ -201,8 +205,18 @@ impl Searched<'_> {
                     },
                 );
             }
-            for best in best {
-                found.push_row(&mut best.finish());
+            // Products add up in another order than a look at one vector does. That look decides, so
+            // that a query has the same answer to the last bit, alone and among others.
+            let ranked: Vec<_> = best
+                .into_par_iter()
+                .zip(rows.par_chunks_exact(dim))
+                .map(|(best, query)| {
+                    let ids: Vec<u32> = best.finish().into_iter().map(|(id, _)| id).collect();
+                    self.rank(&ids, query, asked.k).finish()
+                })
+                .collect();
+            for mut best in ranked {
+                found.push_row(&mut best);
             }
         }
         Ok(found)
@@ -363,5 +377,23 @@ mod tests {
         let asked = Asked { queries: &queries, k: 1, excluded: None };
         assert!(matches!(searched.by_codes(&asked, &Stop), Err(Error::Cancelled)));
         assert!(matches!(searched.by_products(&asked, &Stop), Err(Error::Cancelled)));
+    }
+
+    #[test]
+    fn products_find_what_a_look_at_each_vector_finds_to_the_last_bit() {
+        let vectors = vectors(5_000, 67, 0, false).to_f16();
+        let queries = self::vectors(300, 67, 1, false);
+        let excluded = Csr::from_pairs(300, 5_000, vec![(0, 5), (299, 4_400)]);
+        let searched = Searched { vectors: &vectors, rows: 100..4_900, codes: None };
+        let asked = Asked { queries: &queries, k: 20, excluded: Some(&excluded) };
+        let found = searched.by_products(&asked, &Silent).unwrap();
+        for query in 0..300 {
+            let is_asked = |id: &u32| !excluded.row(query).contains(id);
+            let ids: Vec<u32> = (100..4_900).filter(is_asked).collect();
+            let mut row = searched.rank(&ids, &queries.row(query).to_vec(), 20).finish();
+            let mut expected = ScoredCsr::new(5_000);
+            expected.push_row(&mut row);
+            assert_eq!(found.row(query), expected.row(0), "query {query}");
+        }
     }
 }

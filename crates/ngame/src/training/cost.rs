@@ -183,16 +183,19 @@ mod tests {
 
     #[test]
     fn classifiers_take_what_their_objective_does() {
-        let seconds = |objective, refit| {
-            LaterStages::of(&Sizes { objective, refit, ..sizes() }).classifiers
-        };
-        let triplet = |epochs| Objective::Triplet(ClassifierTriplet { epochs, ..Default::default() });
+        let seconds =
+            |objective, refit| LaterStages::of(&Sizes { objective, refit, ..sizes() }).classifiers;
+        let triplet =
+            |epochs| Objective::Triplet(ClassifierTriplet { epochs, ..Default::default() });
         let once = seconds(triplet(10), false);
         assert!((seconds(triplet(30), false) / once - 3.0).abs() < 1e-9);
         assert!((seconds(triplet(10), true) / once - 19.0 / 9.0).abs() < 1e-9, "90,000, then all");
         let sampled = seconds(Objective::Sampled(Sampled::default()), true);
         let one_vs_all = OneVsAll { epochs: Sampled::default().epochs, ..Default::default() };
-        assert!(seconds(Objective::OneVsAll(one_vs_all), true) > 10.0 * sampled, "50,000 for 3,600");
+        assert!(
+            seconds(Objective::OneVsAll(one_vs_all), true) > 10.0 * sampled,
+            "50,000 for 3,600"
+        );
     }
 
     #[test]
