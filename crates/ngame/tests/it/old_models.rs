@@ -8,8 +8,9 @@ use ngame::model::Model;
 use ngame::prediction::{Predicted, PredictionOptions, Predictor};
 use ngame::progress::Silent;
 
-/// What a prediction in the file is written with.
-const DIGITS: f32 = 1e-6;
+/// How far an answer may be from the one in the file, which has six digits. Processors add up in different
+/// orders, and where probabilities rise steeply that is worth two units of the last of them.
+const DIGITS: f32 = 3e-6;
 
 #[test]
 fn models_of_older_versions_answer_as_they_did() {
@@ -24,7 +25,6 @@ fn answers_stay(version: &str) {
     let texts = fs::read_to_string(fixtures.join("texts.txt")).unwrap();
     let texts: Texts = texts.lines().collect();
     let options = PredictionOptions { top: 5, threshold: 0.0 };
-    // All at once, as the command did that wrote the file: one by one, the last digit may differ.
     let found = predictor.predict(&texts, options, None, &Silent).unwrap();
     let answers = found.into_iter().enumerate().flat_map(|(row, found)| {
         let labels = &predictor.model().labels;
