@@ -26,6 +26,10 @@ fn answers_stay(version: &str) {
     let texts: Texts = texts.lines().collect();
     let options = PredictionOptions { top: 5, threshold: 0.0 };
     let found = predictor.predict(&texts, options, None, &Silent).unwrap();
+    // One by one they are the same to the last bit, on any processor.
+    for (text, at_once) in texts.iter().zip(&found) {
+        assert_eq!(&predictor.predict_one(text, options, &[]).unwrap(), at_once, "{text}");
+    }
     let answers = found.into_iter().enumerate().flat_map(|(row, found)| {
         let labels = &predictor.model().labels;
         let told = |one: Predicted| (row, labels.id(one.label as usize).into_owned(), one.score);
