@@ -32,8 +32,8 @@ AXES = {
     "held_out": [500, 1_000, 2_000, 4_000],
 }
 CHECK = {"points": 90_000, "labels": 50_000, "dim": 320, "words": 10, "held_out": 2_500}
-# As many points and labels as LF-AmazonTitles-1.3M has; short vectors and fewer epochs, to be done in an hour.
-LARGE = {"points": 2_250_000, "labels": 1_300_000, "dim": 128, "words": 8, "held_out": 5_000, "classifier_epochs": 2}
+# As many points and labels as LF-AmazonTitles-1.3M has; short vectors and texts and fewer epochs, to be done in an hour.
+LARGE = {"points": 2_250_000, "labels": 1_300_000, "dim": 64, "words": 4, "held_out": 5_000, "classifier_epochs": 2}
 LABELS_A_POINT = 3
 EPOCHS = 2
 CLASSIFIER_EPOCHS = 10

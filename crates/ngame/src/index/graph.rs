@@ -181,6 +181,11 @@ impl Found {
     fn expanded(self) -> Self {
         Self(self.0 | 1)
     }
+
+    /// As if its neighbours had not been looked at.
+    pub(super) fn fresh(self) -> Self {
+        Self(self.0 & !1)
+    }
 }
 
 /// What a search remembers. Its memory is worth keeping from search to search: it marks every node.
@@ -198,10 +203,12 @@ pub(super) struct Walk {
 impl Walk {
     /// Forgets which nodes it has met, but not what it has found.
     fn begin(&mut self, n_nodes: usize) {
-        if self.mark == u8::MAX || self.marks.len() < n_nodes {
-            self.marks.clear();
-            self.marks.resize(n_nodes, 0);
+        if self.mark == u8::MAX {
+            self.marks.fill(0);
             self.mark = 0;
+        }
+        if self.marks.len() < n_nodes {
+            self.marks.resize(n_nodes, 0);
         }
         self.mark += 1;
         for found in &self.found {
@@ -217,7 +224,7 @@ impl Walk {
 
     /// The neighbours of what was found in another layer are to be looked at in this one too.
     fn start_again(&mut self) {
-        self.found.iter_mut().for_each(|found| found.0 &= !1);
+        self.found.iter_mut().for_each(|found| *found = found.fresh());
     }
 
     /// Compares nodes that were not met before with the target; returns the first place that changed.

@@ -1,11 +1,19 @@
-//! Adding nodes to a graph, one after the other, on one thread: the graph depends on the vectors, their
-//! order and the options, and on nothing else.
+//! Adding nodes to a graph: the graph depends on the vectors, their order and the options, and on nothing
+//! else, however many threads there are.
 //!
 //! A new node is linked to the best nodes that a search for it finds, less those that are closer to a
 //! node it is linked to already than to it: links in all directions lead further than many in one.
 //! Links go both ways; a node whose room is used up chooses again in the same manner.
+//!
+//! Nodes come in batches of one size. Those of a batch search the graph as it was before the batch, on
+//! all threads at once, and each is compared with every node of the batch before it: what it would have
+//! found of them had they come one after the other.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use ngame_nn::Rows;
+use rayon::prelude::*;
 
 use super::graph::{Found, Graph, Target, Walk};
 use super::hnsw::HnswOptions;
@@ -19,6 +27,10 @@ const MOST_LAYERS: usize = 32;
 /// Links of a node are compared with a candidate so many at a time; often the first few refuse it.
 const COMPARED: usize = 8;
 
+/// Nodes of a batch: enough for many threads, and few beside the thousand or more that a search compares
+/// a node with. It may not depend on the threads.
+const BATCH: usize = 128;
+
 /// Builds a graph of all rows.
 pub(super) fn build(
     rows: Rows<'_>,
@@ -29,20 +41,19 @@ pub(super) fn build(
     let lifts = if options.equal_lengths { lifts(rows, n_rows) } else { Vec::new() };
     let mut builder = Builder {
         graph: Graph::new(options.connectivity),
-        rows,
-        lifts: &lifts,
+        vectors: Vectors { rows, lifts: &lifts },
         build_width: options.build_width.max(1),
-        walk: Walk::default(),
-        choice: Choice { vector: vec![0.0; rows.dim()], ..Choice::default() },
+        scratches: Mutex::default(),
     };
     let total = Some(n_rows as u64);
     observer.event(Event::Started { task: "building the index", total, unit: "vectors" });
-    for node in 0..n_rows as u32 {
+    for begin in (0..n_rows).step_by(BATCH) {
         if observer.cancelled() {
             return Err(Error::Cancelled);
         }
-        builder.add(node);
-        observer.event(Event::Advanced(1));
+        let end = n_rows.min(begin + BATCH);
+        builder.add(begin as u32..end as u32);
+        observer.event(Event::Advanced((end - begin) as u64));
     }
     observer.event(Event::Finished);
     Ok(builder.graph)
@@ -65,11 +76,159 @@ fn lifts(rows: Rows<'_>, n_rows: usize) -> Vec<f32> {
 
 struct Builder<'a> {
     graph: Graph,
-    rows: Rows<'a>,
-    lifts: &'a [f32],
+    vectors: Vectors<'a>,
     build_width: usize,
+    /// As many as threads ever searched at once.
+    scratches: Mutex<Vec<Scratch>>,
+}
+
+/// The links that a node of a batch has chosen.
+struct Linked {
+    node: u32,
+    layer: usize,
+    links: Vec<u32>,
+}
+
+/// A node of the batch has chosen a neighbour in a layer, which is to be linked to it in return.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LinkBack {
+    layer: usize,
+    neighbour: u32,
+    node: u32,
+}
+
+impl Builder<'_> {
+    /// Adds the next nodes.
+    fn add(&mut self, batch: Range<u32>) {
+        let linked: Vec<Linked> =
+            batch.clone().into_par_iter().flat_map_iter(|node| self.links(node, &batch)).collect();
+        for node in batch {
+            let top = self.top_layer(node);
+            let is_first = self.graph.n_nodes() == 0;
+            self.graph.add_node(top);
+            if is_first || top > self.graph.top_layer(self.graph.entry) {
+                self.graph.entry = node;
+            }
+        }
+        let mut back = Vec::new();
+        for Linked { node, layer, links } in linked {
+            self.graph.set_links(node, layer, &links);
+            back.extend(links.into_iter().map(|neighbour| LinkBack { layer, neighbour, node }));
+        }
+        back.sort_unstable();
+        let of_one: Vec<&[LinkBack]> =
+            back.chunk_by(|a, b| (a.layer, a.neighbour) == (b.layer, b.neighbour)).collect();
+        let relinked: Vec<Linked> =
+            of_one.into_par_iter().map(|back| self.linked_back(back)).collect();
+        for Linked { node, layer, links } in relinked {
+            self.graph.set_links(node, layer, &links);
+        }
+    }
+
+    /// The links of a new node in all of its layers: to nodes of the graph, and to those of its batch that
+    /// come before it.
+    fn links(&self, node: u32, batch: &Range<u32>) -> Vec<Linked> {
+        let mut scratch = self.scratch();
+        let Scratch { walk, choice, vector, before, scores } = &mut scratch;
+        let target = self.vectors.target(node, vector);
+        let top = self.top_layer(node);
+        before.clear();
+        before.extend(batch.start..node);
+        target.scores(before, scores);
+        let mut linked = Vec::with_capacity(top + 1);
+        let n_nodes = self.graph.n_nodes();
+        // Layers above all of the graph's have nodes of the batch alone.
+        let highest = (n_nodes > 0).then(|| self.graph.top_layer(self.graph.entry));
+        for layer in (0..=top).rev() {
+            choice.candidates.clear();
+            if let Some(highest) = highest.filter(|&highest| layer <= highest) {
+                if layer == top.min(highest) {
+                    self.graph.search(&target, layer, self.build_width, walk);
+                } else {
+                    walk.descend(n_nodes);
+                    self.graph.search_layer(&target, layer, self.build_width, walk);
+                }
+                choice.candidates.extend(walk.found.iter().map(|found| found.fresh()));
+            }
+            let of_batch = before.iter().zip(scores.iter());
+            let of_batch = of_batch.filter(|&(&other, _)| self.top_layer(other) >= layer);
+            choice.candidates.extend(of_batch.map(|(&other, &score)| Found::new(other, score)));
+            choice.candidates.sort_unstable();
+            choice.candidates.truncate(self.build_width);
+            choice.choose(self.vectors, self.graph.connectivity);
+            linked.push(Linked { node, layer, links: choice.chosen.clone() });
+        }
+        self.give_back(scratch);
+        linked
+    }
+
+    /// The links of a node that nodes of the batch have linked to; it chooses among all its links if it has
+    /// no room for so many.
+    fn linked_back(&self, back: &[LinkBack]) -> Linked {
+        let LinkBack { layer, neighbour: node, .. } = back[0];
+        let mut links = self.graph.links(node, layer).to_vec();
+        links.extend(back.iter().map(|back| back.node));
+        let room = self.graph.room(layer);
+        if links.len() > room {
+            let mut scratch = self.scratch();
+            let Scratch { choice, vector, scores, .. } = &mut scratch;
+            self.vectors.target(node, vector).scores(&links, scores);
+            let candidates = &mut choice.candidates;
+            candidates.clear();
+            let scored = links.iter().zip(scores.iter());
+            candidates.extend(scored.map(|(&link, &score)| Found::new(link, score)));
+            candidates.sort_unstable();
+            choice.choose(self.vectors, room);
+            links.clone_from(&choice.chosen);
+            self.give_back(scratch);
+        }
+        Linked { node, layer, links }
+    }
+
+    /// The highest layer of a node: of those in a layer, one in `connectivity` is in the next.
+    fn top_layer(&self, node: u32) -> usize {
+        // 53 random bits make a number above 0 and at most 1.
+        let share = ((mix(0, &[u64::from(node)]) >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        let layer = -share.ln() / (self.graph.connectivity.max(2) as f64).ln();
+        (layer as usize).min(MOST_LAYERS)
+    }
+
+    /// Buffers that no other thread uses.
+    fn scratch(&self) -> Scratch {
+        // They are only memory, whatever happened to the thread that had them.
+        self.scratches.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, scratch: Scratch) {
+        self.scratches.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+    }
+}
+
+/// Buffers of one thread.
+#[derive(Default)]
+struct Scratch {
     walk: Walk,
     choice: Choice,
+    vector: Vec<f32>,
+    before: Vec<u32>,
+    scores: Vec<f32>,
+}
+
+/// The vectors of all nodes, those to come included, and what makes them equally long, where that is asked.
+#[derive(Clone, Copy)]
+struct Vectors<'a> {
+    rows: Rows<'a>,
+    lifts: &'a [f32],
+}
+
+impl Vectors<'_> {
+    /// What a node's vector, which is written to `vector`, is compared with others by.
+    fn target<'a>(&'a self, node: u32, vector: &'a mut Vec<f32>) -> Target<'a> {
+        vector.resize(self.rows.dim(), 0.0);
+        self.rows.gather(&[node], vector);
+        let lift = self.lifts.get(node as usize).copied().unwrap_or(0.0);
+        Target { rows: self.rows, vector, lift: (self.lifts, lift) }
+    }
 }
 
 /// Buffers of a choice of links.
@@ -81,76 +240,17 @@ struct Choice {
     scores: Vec<f32>,
 }
 
-impl Builder<'_> {
-    /// Adds the next node.
-    fn add(&mut self, node: u32) {
-        let top = random_layer(node, self.graph.connectivity);
-        let mut vector = vec![0.0; self.rows.dim()];
-        self.rows.gather(&[node], &mut vector);
-        if self.graph.n_nodes() == 0 {
-            self.graph.add_node(top);
-            self.graph.entry = node;
-            return;
-        }
-        let target = target(self.rows, self.lifts, node, &vector);
-        let highest = self.graph.top_layer(self.graph.entry);
-        let first = top.min(highest);
-        self.graph.search(&target, first, self.build_width, &mut self.walk);
-        let entry = self.graph.entry;
-        self.graph.add_node(top);
-        for layer in (0..=first).rev() {
-            if layer < first {
-                self.walk.descend(self.graph.n_nodes());
-                self.graph.search_layer(&target, layer, self.build_width, &mut self.walk);
-            }
-            self.choice.candidates.clone_from(&self.walk.found);
-            self.choice.choose(self.rows, self.lifts, self.graph.connectivity);
-            self.graph.set_links(node, layer, &self.choice.chosen);
-            for at in 0..self.graph.links(node, layer).len() {
-                let neighbour = self.graph.links(node, layer)[at];
-                self.link_back(neighbour, node, layer);
-            }
-        }
-        if top > self.graph.top_layer(entry) {
-            self.graph.entry = node;
-        }
-    }
-
-    /// Adds a link to a node, which chooses among all its links if it has no room for one more.
-    fn link_back(&mut self, node: u32, new: u32, layer: usize) {
-        let room = self.graph.room(layer);
-        let mut links = self.graph.links(node, layer).to_vec();
-        links.push(new);
-        if links.len() > room {
-            let mut vector = vec![0.0; self.rows.dim()];
-            self.rows.gather(&[node], &mut vector);
-            let mut scores = Vec::new();
-            target(self.rows, self.lifts, node, &vector).scores(&links, &mut scores);
-            let candidates = &mut self.choice.candidates;
-            candidates.clear();
-            candidates
-                .extend(links.iter().zip(scores).map(|(&link, score)| Found::new(link, score)));
-            candidates.sort_unstable();
-            self.choice.choose(self.rows, self.lifts, room);
-            self.graph.set_links(node, layer, &self.choice.chosen);
-        } else {
-            self.graph.set_links(node, layer, &links);
-        }
-    }
-}
-
 impl Choice {
     /// Chooses links among the candidates, best first: those that are closer to the node they are
     /// candidates of than to any chosen before.
-    fn choose(&mut self, rows: Rows<'_>, lifts: &[f32], most: usize) {
+    fn choose(&mut self, vectors: Vectors<'_>, most: usize) {
         self.chosen.clear();
         for candidate in &self.candidates {
             if self.chosen.len() == most {
                 return;
             }
             let node = candidate.node();
-            rows.gather(&[node], &mut self.vector);
-            let target = target(rows, lifts, node, &self.vector);
+            let target = vectors.target(node, &mut self.vector);
             let closer = self.chosen.chunks(COMPARED).any(|chosen| {
                 target.scores(chosen, &mut self.scores);
                 self.scores.iter().any(|&score| score > candidate.score())
@@ -160,17 +260,4 @@ impl Choice {
             }
         }
     }
-}
-
-/// What a node's vector is compared with others by.
-fn target<'a>(rows: Rows<'a>, lifts: &'a [f32], node: u32, vector: &'a [f32]) -> Target<'a> {
-    Target { rows, vector, lift: (lifts, lifts.get(node as usize).copied().unwrap_or(0.0)) }
-}
-
-/// The highest layer of a node: of those in a layer, one in `connectivity` is in the next.
-fn random_layer(node: u32, connectivity: usize) -> usize {
-    // 53 random bits make a number above 0 and at most 1.
-    let share = ((mix(0, &[u64::from(node)]) >> 11) + 1) as f64 / (1u64 << 53) as f64;
-    let layer = -share.ln() / (connectivity.max(2) as f64).ln();
-    (layer as usize).min(MOST_LAYERS)
 }

@@ -54,8 +54,8 @@ impl<V> fmt::Debug for Hnsw<V> {
 }
 
 impl<V: Deref<Target = VectorMatrix>> Hnsw<V> {
-    /// Builds a graph of all vectors, on the thread that calls it. It depends on nothing but the
-    /// vectors and the options.
+    /// Builds a graph of all vectors, on all threads of the pool. It depends on nothing but the vectors
+    /// and the options.
     pub fn build(vectors: V, options: &HnswOptions, observer: &dyn Observer) -> Result<Self> {
         if !(2..=MOST_LINKS).contains(&options.connectivity) {
             return Err(Error::Option {

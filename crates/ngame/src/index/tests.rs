@@ -79,6 +79,41 @@ fn the_graph_finds_almost_all_of_the_nearest_in_both_widths() {
 }
 
 #[test]
+fn a_graph_is_the_same_on_any_number_of_threads() {
+    let vectors = unit(1, 2_000);
+    let options = HnswOptions { connectivity: 4, build_width: 32, ..Default::default() };
+    let build = |n_threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+        pool.install(|| Hnsw::build(&vectors, &options, &Silent)).unwrap().graph
+    };
+    let alone = build(1);
+    assert!(alone == build(2) && alone == build(7));
+}
+
+/// Whoever sorts rows by what they are about has neighbours that are added together.
+#[test]
+fn vectors_that_come_cluster_by_cluster_are_found() {
+    const CLUSTER: usize = 200;
+    let (noise, centres) = (unit(1, 2_000), unit(3, 10));
+    let mut vectors = VectorMatrix::zeros(2_000, DIM, VectorType::F32);
+    for row in 0..2_000 {
+        let centre = centres.row(row / CLUSTER).to_vec();
+        let near: Vec<f32> =
+            noise.row(row).to_vec().iter().zip(&centre).map(|(n, c)| 0.2 * n + c).collect();
+        vectors.set(row, &near);
+    }
+    let mut queries = VectorMatrix::zeros(50, DIM, VectorType::F32);
+    for query in 0..50 {
+        queries.set(query, &vectors.row(query * 40 + 7).to_vec());
+    }
+    let exact = search_exact(&queries, &vectors, 10, None, &Silent).unwrap();
+    let options = HnswOptions { build_width: 32, search_width: 32, ..Default::default() };
+    let index = Hnsw::build(&vectors, &options, &Silent).unwrap();
+    let reached = recall(&index.search_many(&queries, 10, &Silent).unwrap(), &exact);
+    assert!(reached >= 0.95, "{reached}");
+}
+
+#[test]
 fn vectors_of_different_lengths_are_found_in_both_ways() {
     let (units, queries) = (unit(1, 2_000), unit(2, 50));
     let mut vectors = VectorMatrix::zeros(2_000, DIM, VectorType::F32);
