@@ -99,10 +99,11 @@ bench-paper:
 	python3 bench/paper.py $(DATA) $(if $(EXPERIMENTS),--experiments $(EXPERIMENTS)) $(if $(ENCODER),--encoder $(ENCODER)) $(OPTIONS_FLAG)
 
 # What each stage costs as data grows, and what the paper's data sets would: 45 minutes, with LARGE=1 an hour more, on
-# 1.3 million labels; goes on where it was stopped.
+# 1.3 million labels; with DATA="/path/to/debian-related ..." also what the words of real texts cost; goes on where it
+# was stopped.
 bench-scale:
 	$(BUILD) --bin ngame --bin lexical
-	python3 bench/scale.py $(if $(LARGE),--large)
+	python3 bench/scale.py $(DATA) $(if $(LARGE),--large)
 
 # Settings compared on held-out training points: make bench-search DATA="/path/to/debian-related ..."
 # [TEXT=title] [ENCODER=bag] [STAGE=encoder|later|whole] [TRIALS="loss.temperature=0.03 ..."] [OPTIONS="--epochs 1"]; goes on where it was stopped.

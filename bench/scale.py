@@ -1,12 +1,13 @@
 """What each stage of training costs as data grows, and what larger data will cost.
 
-    make bench-scale [LARGE=1]
+    make bench-scale [LARGE=1] [DATA="/path/to/debian-related ..."]
 
 Trains on made-up data sets that differ from a base in one thing at a time: points, labels, the length of vectors, the
 words of a text, held-out points. The seconds of each stage (metrics.jsonl) are fitted by what that stage's work is
 proportional to, terms below, with factors that are not negative. The model is then asked about data sets that it was
 not fitted on: one that is larger in everything and, with --large, one of 1.3 million labels and 2.25 million points;
-last, about the paper's. Runs are kept in bench/data/scale: what is finished is not run again. The tables go to
+last, about the paper's. Made-up words say little of how long it takes to learn real ones, so the sparse view is
+trained on the texts of data sets too, where some are given. Runs are kept in bench/data/scale: what is finished is not run again. The tables go to
 standard output and to bench/results/.
 """
 import argparse
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import figure
 import record
@@ -111,6 +113,22 @@ def measure(name, size):
     return kept(folder / f"{name}.json", run)
 
 
+def words_of(data, text):
+    """The sparse view of real texts, trained once: how large, and how long it took."""
+    def run():
+        print(f"training words of {data.name}, {text}", file=sys.stderr)
+        return json.loads(record.output(RELEASE / "lexical", data.resolve(), "--text", text))
+
+    found = kept(BENCH / "data" / "scale" / f"words-{data.name}-{text}.json", run)
+    return {"points": found["points"], "labels": found["labels"], **found["overlap"]}, found["seconds"]
+
+
+def terms_of_words(points, labels, size):
+    """Weights are solved for feature by feature of a point and its hard negatives; these are looked for in lists of
+    labels, one a feature. Every label has a question of its own, with an example for each of its features."""
+    return [points * size["features"], points * size["compared"], labels * size["features"]]
+
+
 def terms(size):
     """What the work of each stage is proportional to, and the bytes of memory and disk: named factors will be fitted."""
     points, labels, dim, words, held_out = (size[key] for key in BASE)
@@ -118,15 +136,15 @@ def terms(size):
     tokens = (points + labels) * words
     # Labels that meet in a batch of classifiers: those of its points, each once, and those drawn.
     met = labels * (1 - math.exp(-CLASSIFIER_BATCH * a_point / labels)) + SAMPLED
-    steps = classifier_epochs(size) * points / CLASSIFIER_BATCH
+    # Classifiers and words are taught without the points held out, and once more by all.
+    taught = 2 * points - held_out
+    steps = classifier_epochs(size) * taught / CLASSIFIER_BATCH
     hops = sum(rows * math.log2(rows) for rows in (labels, points))
     return {
         "encoder": [EPOCHS * tokens * dim, EPOCHS * (points + labels) * dim * dim],
         "vectors": [tokens * dim, (points + labels) * dim * dim],
         "classifiers": [steps * CLASSIFIER_BATCH * met * dim, steps * met * dim],
-        # Weights are solved for feature by feature of a point and its hard negatives; these are looked for in lists of
-        # labels, one a feature.
-        "words": [points * size["features"], points * size["compared"]],
+        "words": terms_of_words(taught, 2 * labels, size),
         "fusion": [held_out, held_out * (points + labels) * dim],
         # A hop in a graph compares vectors, and waits for memory however long they are.
         "index": [hops * dim, hops],
@@ -181,6 +199,7 @@ def gib(size):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, nargs="*", help="LF folders, for the words of real texts")
     parser.add_argument("--large", action="store_true", help="an hour more: 1.3 million labels and 2.25 million points")
     args = parser.parse_args()
     runs = {}
@@ -191,9 +210,14 @@ def main():
     checks = {"check": sized("check", CHECK)}
     if args.large:
         checks["large"] = sized("large", LARGE)
+    real = {f"{data.name}, {text}": words_of(data, text) for data in args.data for text in ("title", "both")}
+    real_words = {name: terms_of_words(size["points"], size["labels"], size) for name, (size, _) in real.items()}
     names = list(terms(runs["base"][0]))
-    factors = {name: fit([terms(size)[name] for size, _ in runs.values()], [found[name] for _, found in runs.values()])
-               for name in names}
+    rows_of = {name: [terms(size)[name] for size, _ in runs.values()] for name in names}
+    seconds_of = {name: [found[name] for _, found in runs.values()] for name in names}
+    rows_of["words"] += real_words.values()
+    seconds_of["words"] += [seconds for _, seconds in real.values()]
+    factors = {name: fit(rows_of[name], seconds_of[name]) for name in names}
 
     def told_of(title, values):
         return title, *(human(values[stage]) for stage in STAGES), gib(values["memory"]), gib(values["disk"])
@@ -207,6 +231,12 @@ def main():
         total = sum(guess[stage] for stage in STAGES) / sum(found[stage] for stage in STAGES)
         totals.append(f"All stages of the {check} together: predicted / measured {total:.2f}")
     text = [table(rows), "\n".join(totals)]
+    if real:
+        rows = [("words of real texts, once", "points", "features", "seconds", "fitted / measured")]
+        for name, (size, seconds) in real.items():
+            guess = sum(f * t for f, t in zip(factors["words"], real_words[name]))
+            rows.append((name, f"{size['points']:,}", f"{size['features']:.0f}", f"{seconds:.1f}", f"{guess / seconds:.2f}"))
+        text.append(table(rows))
     rows = [("predicted, 2 cores", *STAGES, "all, 20 epochs", "memory", "disk")]
     for name, size in PUBLISHED.items():
         told = predicted(factors, size | {"dim": 384, "held_out": 10_000})
@@ -218,7 +248,10 @@ def main():
     print(text)
     raw = {what: {name: {"size": size, **found} for name, (size, found) in some.items()}
            for what, some in (("runs", runs), ("checks", checks))}
-    folder = record.write("scale", "Growth of every stage", f"make bench-scale{' LARGE=1' if args.large else ''}", text,
+    raw["real"] = {name: {"size": size, "words": seconds} for name, (size, seconds) in real.items()}
+    command = f"make bench-scale{' LARGE=1' if args.large else ''}"
+    command += f' DATA="{" ".join(data.name for data in args.data)}"' if args.data else ""
+    folder = record.write("scale", "Growth of every stage", command, text,
                           raw | {"factors": factors, "terms": "bench/scale.py"},
                           after="\n![Seconds by points](points.svg) ![Seconds by labels](labels.svg)\n")
     for axis in ("points", "labels"):

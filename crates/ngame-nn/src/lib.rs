@@ -85,6 +85,7 @@ pub use batch::Batch;
 pub use codes::{Bounds, CodedQueries, CodedQuery, Codes};
 pub use encoder::{Dropout, Encoder, Frozen, Precision};
 pub use gemm::{Matrix, multiply, multiply_add, multiply_here};
+pub use kernels::prefetch::prefetch;
 pub use layers::dropout::drop_numbers;
 pub use layers::pooling::Pooling;
 pub use memory::keep_freed_memory;

@@ -11,6 +11,7 @@ pub(crate) mod code_dots;
 pub(crate) mod code_product;
 pub(crate) mod math;
 pub(crate) mod panel;
+pub(crate) mod prefetch;
 pub(crate) mod row_dots;
 pub(crate) mod small_product;
 pub(crate) mod target;

@@ -7,15 +7,10 @@
 use half::f16;
 
 use super::Level;
+use super::prefetch::prefetch;
 #[cfg(target_arch = "x86_64")]
 use super::target::{Avx2, Avx512};
 use super::target::{GROUP, Plain, Target};
-
-/// The bytes of a row that are asked for in advance; where it goes on, the processor sees by itself.
-const FETCHED: usize = 512;
-
-/// The bytes of a line of cache.
-const LINE: usize = 64;
 
 /// A number as rows store it.
 pub(crate) trait Stored: Copy + Default {
@@ -77,11 +72,11 @@ fn dots<T: Target, S: Stored>(numbers: &[S], ids: &[u32], direction: &[f32], out
     let Some(last) = ids.len().checked_sub(1) else { return };
     let dim = direction.len();
     for &id in &ids[..ids.len().min(4)] {
-        fetch::<T, S>(row(numbers, id, dim));
+        prefetch(row(numbers, id, dim));
     }
     for begin in (0..ids.len()).step_by(4) {
         for &id in &ids[ids.len().min(begin + 4)..ids.len().min(begin + 8)] {
-            fetch::<T, S>(row(numbers, id, dim));
+            prefetch(row(numbers, id, dim));
         }
         // Where fewer than four are left, the last stands in for the missing: four products take
         // hardly longer than one, because they do not wait for each other.
@@ -101,17 +96,6 @@ fn dots<T: Target, S: Stored>(numbers: &[S], ids: &[u32], direction: &[f32], out
 #[inline(always)]
 fn row<S>(numbers: &[S], id: u32, dim: usize) -> &[S] {
     &numbers[id as usize * dim..(id as usize + 1) * dim]
-}
-
-/// Asks for the beginning of a row.
-#[inline(always)]
-fn fetch<T: Target, S>(row: &[S]) {
-    let (line, most) = (LINE / size_of::<S>(), FETCHED / size_of::<S>());
-    let mut at = 0;
-    while at < row.len().min(most) {
-        T::prefetch(&row[at]);
-        at += line;
-    }
 }
 
 /// The inner products of four rows with a direction, whose numbers are loaded once for all of them.

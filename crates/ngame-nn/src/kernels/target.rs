@@ -27,9 +27,6 @@ pub(crate) trait Target {
     fn mul_add_wide(a: Self::Wide, b: Self::Wide, c: Self::Wide) -> Self::Wide;
     /// `a₁ b₁ + a₂ b₂ + c` with two bf16 in every lane of a and b, the first in the lower bits.
     fn mul_add_pairs(a: u32, b: Self::Wide, c: Self::Wide) -> Self::Wide;
-    /// Asks for the line of cache that a value lies in, where there is an instruction for it.
-    #[inline(always)]
-    fn prefetch<V>(_: &V) {}
     fn store(wide: Self::Wide) -> [f32; GROUP];
 }
 
@@ -113,12 +110,6 @@ mod x86 {
     use super::{GROUP, Target, widen_pair};
     use crate::kernels::Fused;
 
-    #[inline(always)]
-    fn prefetch<V>(value: &V) {
-        // SAFETY: every x86-64 processor has the instruction, and it changes nothing but the cache.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) }
-    }
-
     /// [`Level::Avx2`](super::super::Level::Avx2). Only code compiled for that level may use it.
     pub(crate) struct Avx2;
 
@@ -175,11 +166,6 @@ mod x86 {
                 }
             }
             Self::mul_add(a_high, high, Self::mul_add(a_low, low, c))
-        }
-
-        #[inline(always)]
-        fn prefetch<V>(value: &V) {
-            prefetch(value);
         }
 
         #[inline(always)]
@@ -246,11 +232,6 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn prefetch<V>(value: &V) {
-            prefetch(value);
-        }
-
-        #[inline(always)]
         fn store(wide: Self::Wide) -> [f32; GROUP] {
             let mut values = [0.0; GROUP];
             // SAFETY: the target has AVX-512, and there is room for 16 values.
@@ -297,11 +278,6 @@ mod x86 {
                 let a = transmute::<__m512i, __m512bh>(_mm512_set1_epi32(a.cast_signed()));
                 _mm512_dpbf16_ps(c, a, transmute::<__m512, __m512bh>(b))
             }
-        }
-
-        #[inline(always)]
-        fn prefetch<V>(value: &V) {
-            prefetch(value);
         }
 
         #[inline(always)]

@@ -7,8 +7,10 @@
 //!
 //! Hsieh, Chang, Lin, Keerthi and Sundararajan, *A Dual Coordinate Descent Method for Large-scale
 //! Linear SVM*, 2008. The features of a problem are numbered anew, so that w lies in the nearest cache
-//! however many features there are in all.
+//! however many features there are in all. Examples do not: a frequent label has hundreds of thousands,
+//! visited in a random order, so those to come are asked for ahead.
 
+use ngame_nn::prefetch;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
@@ -18,11 +20,9 @@ use super::sparse::Row;
 /// A yes-or-no question: examples and what they cost. Kept from question to question for its memory.
 #[derive(Debug, Default)]
 pub(super) struct Question {
-    /// Row `i` is at `offsets[i]..offsets[i + 1]` of `columns` and `values`.
-    offsets: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<f32>,
     examples: Vec<Example>,
+    /// What examples have of which feature of this question, example by example.
+    entries: Vec<(u32, f32)>,
     /// By feature of this question, its number among all.
     features: Vec<u32>,
     /// By feature among all, its number in this question plus one; 0 if it is not in it.
@@ -35,6 +35,9 @@ pub(super) struct Question {
 
 #[derive(Clone, Copy, Debug)]
 struct Example {
+    /// Where its entries begin, and how many they are.
+    begin: usize,
+    n_entries: u32,
     /// 1 for yes, -1 for no.
     sign: f32,
     /// `1 / (2 cost)`: what squaring the loss adds to the diagonal of the dual.
@@ -43,6 +46,13 @@ struct Example {
     curvature: f32,
     alpha: f32,
 }
+
+/// How many examples ahead their entries are asked for; the examples themselves are asked for twice as far
+/// ahead, as they say where.
+const AHEAD: usize = 20;
+
+/// The entries of a question that lie in a near cache anyway, where asking for them would only take time.
+const NEAR: usize = (512 << 10) / size_of::<(u32, f32)>();
 
 /// When a question counts as solved.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +73,7 @@ impl Stop {
 impl Question {
     /// Room for questions over so many features.
     pub(super) fn new(n_features: usize) -> Self {
-        Self { numbers: vec![0; n_features], offsets: vec![0], ..Self::default() }
+        Self { numbers: vec![0; n_features], ..Self::default() }
     }
 
     /// Forgets the examples.
@@ -71,14 +81,13 @@ impl Question {
         for feature in self.features.drain(..) {
             self.numbers[feature as usize] = 0;
         }
-        self.offsets.truncate(1);
-        self.columns.clear();
-        self.values.clear();
+        self.entries.clear();
         self.examples.clear();
     }
 
     /// Adds an example of a cost.
     pub(super) fn push(&mut self, (columns, values): Row<'_>, is_yes: bool, cost: f32) {
+        let begin = self.entries.len();
         let mut curvature = 1.0;
         for (&feature, &value) in columns.iter().zip(values) {
             let number = &mut self.numbers[feature as usize];
@@ -86,21 +95,21 @@ impl Question {
                 self.features.push(feature);
                 *number = self.features.len() as u32;
             }
-            self.columns.push(*number - 1);
+            self.entries.push((*number - 1, value));
             curvature += value * value;
         }
-        self.values.extend_from_slice(values);
-        self.offsets.push(self.columns.len());
+        let n_entries = columns.len() as u32;
         let (sign, slack) = (if is_yes { 1.0 } else { -1.0 }, 0.5 / cost);
-        self.examples.push(Example { sign, slack, curvature: curvature + slack, alpha: 0.0 });
+        let curvature = curvature + slack;
+        self.examples.push(Example { begin, n_entries, sign, slack, curvature, alpha: 0.0 });
     }
 
     /// The features of all examples so far, and how many examples have each.
     pub(super) fn feature_counts(&self) -> Vec<(u32, u32)> {
         let mut counts: Vec<(u32, u32)> =
             self.features.iter().map(|&feature| (feature, 0)).collect();
-        for &column in &self.columns {
-            counts[column as usize].1 += 1;
+        for &(feature, _) in &self.entries {
+            counts[feature as usize].1 += 1;
         }
         counts
     }
@@ -112,6 +121,7 @@ impl Question {
         self.bias = 0.0;
         self.order.clear();
         self.order.extend(0..self.examples.len() as u32);
+        let is_far = self.entries.len() > NEAR;
         // Examples whose α is 0 and whose gradient says it should stay so are left out of passes
         // (shrinking), until the rest is solved; then all are tried once more.
         let mut n_active = self.order.len();
@@ -121,6 +131,9 @@ impl Question {
             let (mut most, mut least) = (f32::NEG_INFINITY, f32::INFINITY);
             let mut at = 0;
             while at < n_active {
+                if is_far {
+                    self.prefetch(&self.order[at..n_active]);
+                }
                 let index = self.order[at] as usize;
                 let (gradient, alpha) = self.gradient(index);
                 let projected = if alpha > 0.0 { gradient } else { gradient.min(0.0) };
@@ -152,15 +165,24 @@ impl Question {
         (answer, self.bias)
     }
 
+    /// Asks for what the examples to come will need.
+    fn prefetch(&self, order: &[u32]) {
+        if let Some(&example) = order.get(2 * AHEAD) {
+            prefetch(std::slice::from_ref(&self.examples[example as usize]));
+        }
+        if let Some(&example) = order.get(AHEAD) {
+            prefetch(self.examples[example as usize].entries(&self.entries));
+        }
+    }
+
     /// The gradient of the dual in an example's α, and that α.
     fn gradient(&self, index: usize) -> (f32, f32) {
-        let Example { sign, slack, alpha, .. } = self.examples[index];
-        let range = self.offsets[index]..self.offsets[index + 1];
+        let example = &self.examples[index];
         let mut product = self.bias;
-        for (&column, &value) in self.columns[range.clone()].iter().zip(&self.values[range]) {
-            product += self.weights[column as usize] * value;
+        for &(feature, value) in example.entries(&self.entries) {
+            product += self.weights[feature as usize] * value;
         }
-        (sign * product - 1.0 + slack * alpha, alpha)
+        (example.sign * product - 1.0 + example.slack * example.alpha, example.alpha)
     }
 
     /// Sets an example's α to its best value given the others.
@@ -170,10 +192,16 @@ impl Question {
         let change = (alpha - example.alpha) * example.sign;
         example.alpha = alpha;
         self.bias += change;
-        let range = self.offsets[index]..self.offsets[index + 1];
-        for (&column, &value) in self.columns[range.clone()].iter().zip(&self.values[range]) {
-            self.weights[column as usize] += change * value;
+        for &(feature, value) in example.entries(&self.entries) {
+            self.weights[feature as usize] += change * value;
         }
+    }
+}
+
+impl Example {
+    /// Its own of the entries of all examples.
+    fn entries<'a>(&self, all: &'a [(u32, f32)]) -> &'a [(u32, f32)] {
+        &all[self.begin..self.begin + self.n_entries as usize]
     }
 }
 

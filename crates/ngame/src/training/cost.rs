@@ -1,8 +1,9 @@
 //! What the stages after the encoder will take: the work of each, times the seconds that a unit of it
 //! takes two cores, and the memory of all.
 //!
-//! The factors are what `make bench-scale` fits to runs of many sizes; docs/SCALE.md tells how well.
-//! Only going through texts is measured on this machine, because it differs most between encoders.
+//! The factors are what `make bench-scale` fits to runs of many sizes on one machine; docs/SCALE.md tells how
+//! well, and [`super::machine_speed`] by how much this machine differs. Only going through texts is measured
+//! by itself, because it differs most between encoders.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,26 +17,27 @@ const THREADS: f64 = 2.0;
 
 /// Seconds of a point and a label that meet in a step of the classifiers, by number of their vectors;
 /// and where only the hardest few of them move, for triplets (`make bench-classifier`).
-const CLASSIFIERS: f64 = 3.6e-11;
-const TRIPLETS: f64 = 9e-12;
+const CLASSIFIERS: f64 = 1.01e-11;
+const TRIPLETS: f64 = 5e-12;
 
-/// Seconds of a feature of a point in the sparse view; and of a label that the point is compared with in
-/// looking for hard negatives.
-const WORDS: [f64; 2] = [4e-6, 2.2e-8];
+/// Seconds of a feature of a point in the sparse view; of a label that the point is compared with in looking
+/// for hard negatives; and of a feature of a label.
+const WORDS: [f64; 3] = [1.9e-6, 2.6e-9, 1.9e-6];
 
 /// Seconds of a held-out point, whose candidates are described and boosted; and of a label or a point
 /// that it is compared with, by number of their vectors.
-const FUSION: [f64; 2] = [1.06e-2, 7.9e-11];
+const FUSION: [f64; 2] = [6.0e-3, 1.57e-11];
 
-/// Seconds of a number of an indexed vector, times the logarithm of how many vectors there are.
-const GRAPH: f64 = 1.4e-7;
+/// Seconds of a number of an indexed vector, and of the vector however short it is: a search waits for memory.
+/// Both times the logarithm of how many vectors there are.
+const GRAPH: [f64; 2] = [1.36e-8, 3.65e-6];
 
 /// Bytes of a run of these stages: of any; of a number of a vector; of a feature of a point; of a held-out
 /// point.
-const MEMORY: [f64; 4] = [8.7e7, 19.1, 46.0, 9.9e4];
+const MEMORY: [f64; 4] = [1.1e8, 16.6, 71.0, 1.43e5];
 
 /// Seconds of a test point, beside what its vector takes.
-const EVALUATION: f64 = 3e-3;
+const EVALUATION: f64 = 1.7e-3;
 
 /// Seconds of the stages after the encoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -76,25 +78,30 @@ pub(super) struct Sizes {
     pub(super) overlap: Option<Overlap>,
     pub(super) has_votes: bool,
     pub(super) threads: usize,
+    /// How many times the seconds of the machine of the factors this one takes.
+    pub(super) slowness: f64,
 }
 
 impl LaterStages {
     pub(super) fn of(sizes: &Sizes) -> Self {
         let Sizes { n_train, n_held_out, n_labels, n_test, dim, text, .. } = *sizes;
-        let share = THREADS / sizes.threads.max(1) as f64;
+        let share = sizes.slowness * THREADS / sizes.threads.max(1) as f64;
         let vectors = text * (n_train + n_labels) as f64;
         // Without the points held out, then with them.
         let n_first = n_train.saturating_sub(n_held_out);
         let n_taught = if sizes.refit { n_first + n_train } else { n_first };
         let (n, l) = (n_train as f64, n_labels as f64);
-        let words = |found: Overlap| WORDS[0] * found.features + WORDS[1] * found.compared;
-        let words = sizes.overlap.map_or(0.0, words);
+        let words = |found: Overlap| {
+            let of_point = WORDS[0] * found.features + WORDS[1] * found.compared;
+            let of_label = WORDS[2] * found.features;
+            of_point * (n_first + n_train) as f64 + of_label * 2.0 * l
+        };
         let fusion = FUSION[0] + FUSION[1] * (n + l) * dim as f64;
         let of_points = if sizes.has_votes { graph(n_train, dim) } else { 0.0 };
         Self {
             vectors,
             classifiers: share * sizes.classifiers_of_a_point() * n_taught as f64,
-            words: share * words * (n_first + n_train) as f64,
+            words: share * sizes.overlap.map_or(0.0, words),
             fusion: share * fusion * n_held_out as f64,
             index: share * (graph(n_labels, dim + 1) + of_points),
             evaluation: (text + share * EVALUATION) * n_test as f64,
@@ -111,7 +118,10 @@ impl LaterStages {
 /// Seconds of a graph of so many vectors, where they are worth one.
 fn graph(n_vectors: usize, dim: usize) -> f64 {
     match choose(n_vectors, dim, VectorType::F16) {
-        IndexKind::Hnsw => GRAPH * (n_vectors * dim) as f64 * (n_vectors as f64).log2(),
+        IndexKind::Hnsw => {
+            let hops = n_vectors as f64 * (n_vectors as f64).log2();
+            hops * (GRAPH[0] * dim as f64 + GRAPH[1])
+        }
         IndexKind::Exact => 0.0,
     }
 }
@@ -170,6 +180,7 @@ mod tests {
             overlap: Some(OVERLAP),
             has_votes: true,
             threads: 2,
+            slowness: 1.0,
         }
     }
 
@@ -215,7 +226,8 @@ mod tests {
     #[test]
     fn work_grows_with_what_it_depends_on_and_is_shared_by_threads() {
         let base = LaterStages::of(&sizes());
-        let twice = LaterStages::of(&Sizes { n_train: 200_000, n_pairs: 600_000, ..sizes() });
+        let twice = Sizes { n_train: 200_000, n_pairs: 600_000, n_labels: 100_000, ..sizes() };
+        let twice = LaterStages::of(&twice);
         assert!(twice.classifiers > 1.9 * base.classifiers && twice.words > 1.9 * base.words);
         assert!(twice.fusion < 1.5 * base.fusion, "it sees held-out points alone");
         for overlap in [

@@ -25,6 +25,7 @@ mod encoder_step;
 mod history;
 mod lexical_stage;
 mod lost_labels;
+mod machine_speed;
 mod metrics_log;
 mod model_config;
 mod plan;

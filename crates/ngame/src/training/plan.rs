@@ -7,6 +7,7 @@ use super::choices::{Choice, Choices, Pace};
 use super::config::{Mode, SamplerKind, Stage, TrainConfig};
 use super::corpus::{Corpus, CorpusOptions, DistinctTexts};
 use super::cost::{LaterStages, Sizes};
+use super::machine_speed::slowness;
 use crate::Result;
 use crate::batching::{
     Ann, Batches, Curriculum, KMeansOptions, Ngame, Random, Sampler, StaticClusters,
@@ -259,6 +260,7 @@ fn sizes(
         }),
         has_votes: views.contains(&View::Votes),
         threads: rayon::current_num_threads(),
+        slowness: slowness(),
     }
 }
 
