@@ -1,7 +1,6 @@
 //! Error analysis for people and programs: rows of misses in a file, a table on the terminal.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
@@ -11,6 +10,7 @@ use ngame::evaluation::Aligned;
 use ngame::model::Model;
 use serde_json::{Value, json};
 
+use crate::output_file::OutputFile;
 use crate::terminal::{BOLD, DIM, Table, counted, grouped, styled};
 
 /// Writes one JSON object for every true label that was missed.
@@ -23,7 +23,7 @@ pub(crate) fn write_misses(
     points: &Aligned<'_>,
 ) -> anyhow::Result<()> {
     let failed = || format!("cannot write {}", path.display());
-    let mut out = BufWriter::new(File::create(path).with_context(failed)?);
+    let mut out = OutputFile::create(path)?;
     // A label that the model does not know is called as the data set calls it.
     let label = |label: u32| -> Value {
         let (labels, at) = match points.unknown(label) {
@@ -46,7 +46,7 @@ pub(crate) fn write_misses(
         });
         writeln!(out, "{row}").with_context(failed)?;
     }
-    out.flush().with_context(failed)
+    out.finish()
 }
 
 /// Misses by stage and band, and what each view carried.

@@ -14,6 +14,7 @@ mod inspect;
 mod labels;
 mod metrics;
 mod online_metrics;
+mod output_file;
 mod predict;
 mod progress;
 mod report;

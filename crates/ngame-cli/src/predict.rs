@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::ValueEnum;
 use ngame::data::{Csr, ReadOptions, ScoredCsr, TextChoice, Texts, write_npz};
 use ngame::encoder::TextSource;
@@ -12,6 +12,7 @@ use ngame::prediction::{Explanation, Predicted, PredictionOptions, Predictor};
 use ngame::training::TrainPlan;
 use serde_json::{Value, json};
 
+use crate::output_file::OutputFile;
 use crate::progress::Bars;
 use crate::terminal::{BAR, BOLD, DIM, bar, stdout, styled};
 use crate::texts_in::{Part, is_dataset, lines, read_part};
@@ -120,13 +121,14 @@ fn run_in_pool(args: &Args) -> anyhow::Result<()> {
             lines(&args.input, args.part)?
         }
     };
-    let mut out: Box<dyn Write> = match (&args.out, args.format) {
-        (Some(path), Format::Text | Format::Jsonl | Format::Tsv) => {
-            let file = std::fs::File::create(path)
-                .with_context(|| format!("cannot create {}", path.display()))?;
-            Box::new(std::io::BufWriter::new(file))
-        }
-        _ => Box::new(stdout()),
+    let mut file = match (&args.out, args.format) {
+        (Some(path), Format::Text | Format::Jsonl | Format::Tsv) => Some(OutputFile::create(path)?),
+        _ => None,
+    };
+    let mut terminal = stdout();
+    let out: &mut dyn Write = match &mut file {
+        Some(file) => file,
+        None => &mut terminal,
     };
     let n_labels = predictor.model().labels.texts.len() as u32;
     let mut matrix = ScoredCsr::new(n_labels);
@@ -145,12 +147,15 @@ fn run_in_pool(args: &Args) -> anyhow::Result<()> {
                 let row = labels.iter().map(|(found, _)| (found.label, found.score));
                 matrix.push_row(&mut row.collect());
             } else {
-                write_answer(&mut out, args, &predictor, done + at, text, &labels)?;
+                write_answer(out, args, &predictor, done + at, text, &labels)?;
             }
         }
         done += window.len();
     }
     out.flush()?;
+    if let Some(file) = file {
+        file.finish()?;
+    }
     if let (Format::Npz, Some(path)) = (args.format, &args.out) {
         write_npz(path, &matrix)?;
     }

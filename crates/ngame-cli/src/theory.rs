@@ -14,6 +14,7 @@ use ngame::theory::{
 use ngame::training::TrainPlan;
 
 use crate::check::ReadArgs;
+use crate::output_file::write_file;
 use crate::progress::Bars;
 use crate::terminal::{BOLD, DIM, GOOD, Table, WARN, counted, grouped, stdout, styled};
 use crate::theory_figure::figure;
@@ -100,8 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let theory = measure(&task, &options, &bars)?;
     if let Some(path) = &args.figure {
-        std::fs::write(path, figure(&theory))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        write_file(path, &figure(&theory))?;
     }
     let mut out = stdout();
     if args.json {

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 /// A file being written beside the place it will take; dropped unfinished, it leaves no trace.
 #[derive(Debug)]
-pub(crate) struct FileAside {
+pub struct FileAside {
     file: NamedTempFile,
     destination: PathBuf,
 }
@@ -18,7 +18,7 @@ pub(crate) struct FileAside {
 impl FileAside {
     /// Begins a file that will replace `destination`, in the same folder because a rename is atomic
     /// only within one file system.
-    pub(crate) fn create(destination: &Path) -> Result<Self> {
+    pub fn create(destination: &Path) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".writing-");
         #[cfg(unix)]
@@ -35,12 +35,12 @@ impl FileAside {
     }
 
     /// The file to write to.
-    pub(crate) fn file(&mut self) -> &mut File {
+    pub fn file(&mut self) -> &mut File {
         self.file.as_file_mut()
     }
 
     /// Syncs the file and gives it its name.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
         let Self { file, destination } = self;
         let write = |source| Error::io("write", &destination, source);
         file.as_file().sync_all().map_err(write)?;

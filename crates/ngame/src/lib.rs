@@ -92,4 +92,5 @@ pub mod tokens;
 pub mod training;
 pub mod views;
 
+pub use atomic_file::FileAside;
 pub use error::{Error, Result};

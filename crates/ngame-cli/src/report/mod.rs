@@ -12,6 +12,7 @@ use anyhow::Context;
 use ngame::data::{Dataset, TextChoice};
 
 use crate::check::ReadArgs;
+use crate::output_file::write_file;
 use crate::progress::Bars;
 use crate::terminal::{DIM, stdout, styled};
 use told::Told;
@@ -60,9 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             }
         }
     }
-    let page = page::page(&all);
-    std::fs::write(&args.out, page)
-        .with_context(|| format!("cannot write {}", args.out.display()))?;
+    write_file(&args.out, &page::page(&all))?;
     let line = format!("written to {}: open it in a browser", args.out.display());
     writeln!(stdout(), "{}", styled(DIM, line))?;
     Ok(())
