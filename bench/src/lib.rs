@@ -1,9 +1,12 @@
 //! What the timed programs share: how long something took and how much memory.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ngame::data::{Csr, Dataset, ScoredCsr, Split};
 use ngame::metrics::{PropensityModel, Task, evaluate};
+use ngame::progress::{Event, Observer};
 use serde_json::{Value, json};
 
 /// What predictions for a split reach, in percent; filter pairs have been left out of them.
@@ -51,6 +54,38 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = work();
     (result, start.elapsed())
+}
+
+/// An observer that times every task by its name: seconds, all times it was done together.
+#[derive(Default)]
+pub struct TaskClock(Mutex<Running>);
+
+#[derive(Default)]
+struct Running {
+    task: Option<(String, Instant)>,
+    seconds: BTreeMap<String, f64>,
+}
+
+impl TaskClock {
+    /// The seconds of every task so far.
+    pub fn seconds(&self) -> BTreeMap<String, f64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).seconds.clone()
+    }
+}
+
+impl Observer for TaskClock {
+    fn event(&self, event: Event<'_>) {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Started { task, .. } => running.task = Some((task.to_owned(), Instant::now())),
+            Event::Finished => {
+                if let Some((task, began)) = running.task.take() {
+                    *running.seconds.entry(task).or_default() += began.elapsed().as_secs_f64();
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The middle value, or the mean of the two middle ones.

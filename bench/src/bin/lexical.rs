@@ -10,7 +10,7 @@ use ngame::baseline::NearestPoints;
 use ngame::data::{Csr, Dataset, Ids, ReadOptions, ScoredCsr, Split, TextChoice, Texts};
 use ngame::lexical::{Lexical, LexicalOptions, LexicalRoom, Overlap};
 use ngame::progress::Silent;
-use ngame_bench::{cpu_seconds, peak_memory, reached, timed};
+use ngame_bench::{TaskClock, cpu_seconds, peak_memory, reached, timed};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
@@ -103,6 +103,7 @@ fn main() -> anyhow::Result<()> {
     }
     let test = dataset.test.as_ref().ok_or_else(|| anyhow::anyhow!("no test points"))?;
     let before = cpu_seconds();
+    let clock = TaskClock::default();
     let (lexical, wall) = timed(|| {
         let filter = Some(&train.filter);
         Lexical::train(
@@ -111,7 +112,7 @@ fn main() -> anyhow::Result<()> {
             &dataset.labels.texts,
             filter,
             &options,
-            &Silent,
+            &clock,
         )
     });
     let lexical = lexical?;
@@ -143,6 +144,7 @@ fn main() -> anyhow::Result<()> {
         "labels": dataset.n_labels(),
         "overlap": overlap,
         "seconds": wall.as_secs_f64(),
+        "seconds_of": clock.seconds(),
         "cpu_seconds": cpu,
         "predict_cpu_ms": predict,
         "features": lexical.n_features(),

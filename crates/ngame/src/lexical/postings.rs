@@ -1,5 +1,7 @@
 //! Feature to labels: the labels a text scores with, in time proportional to the weights it touches.
 
+use std::ops::Range;
+
 use half::bf16;
 
 use super::sparse::SparseRows;
@@ -16,12 +18,19 @@ pub(super) struct Postings {
     pub(super) weights: Vec<bf16>,
 }
 
-/// Room for searches, kept from one to the next: a sum for every label.
+/// The labels whose scores are added up at a time. Their sums stay in the near caches however many labels
+/// there are, where a sum for each of a million would be fetched from far away again and again.
+const BLOCK: usize = 1 << 15;
+
+/// A sum that nothing was added to. Sums begin at 0.0, and no sum of 0.0 and anything is -0.0.
+const UNTOUCHED: f32 = -0.0;
+
+/// Room for searches, kept from one to the next.
 #[derive(Clone, Debug, Default)]
 pub struct LexicalRoom {
-    sums: Vec<f32>, // (labels)
-    is_touched: Vec<bool>,
-    touched: Vec<u32>,
+    sums: Vec<f32>,                 // (labels of a block)
+    touched: Vec<u32>,              // (labels of a block, and one), as places in the block
+    left: Vec<(f32, Range<usize>)>, // (features of the vector): a value, and where its labels are left
 }
 
 impl Postings {
@@ -94,9 +103,14 @@ impl Postings {
 
     /// The labels and weights of a feature.
     pub(super) fn of(&self, feature: u32) -> (&[u32], &[bf16]) {
-        let at = feature as usize;
-        let range = self.offsets[at] as usize..self.offsets[at + 1] as usize;
+        let range = self.range(feature);
         (&self.labels[range.clone()], &self.weights[range])
+    }
+
+    /// Where the labels and weights of a feature are.
+    fn range(&self, feature: u32) -> Range<usize> {
+        let at = feature as usize;
+        self.offsets[at] as usize..self.offsets[at + 1] as usize
     }
 
     /// The best `k` of so many labels that share a feature with a vector, each scored by its weights and
@@ -110,28 +124,36 @@ impl Postings {
         k: usize,
         room: &mut LexicalRoom,
     ) -> Vec<(u32, f32)> {
-        let LexicalRoom { sums, is_touched, touched } = room;
-        sums.resize(n_labels, 0.0);
-        is_touched.resize(n_labels, false);
-        for &(feature, value) in vector {
-            let (labels, weights) = self.of(feature);
-            for (&label, weight) in labels.iter().zip(weights) {
-                let at = label as usize;
-                sums[at] += value * weight.to_f32();
-                if !is_touched[at] {
-                    is_touched[at] = true;
-                    touched.push(label);
+        let LexicalRoom { sums, touched, left } = room;
+        sums.resize(n_labels.min(BLOCK), UNTOUCHED);
+        touched.resize(sums.len() + 1, 0);
+        left.clear();
+        left.extend(vector.iter().map(|&(feature, value)| (value, self.range(feature))));
+        let mut best = TopK::new(k);
+        for first in (0..n_labels).step_by(BLOCK) {
+            let mut n_touched = 0;
+            for (value, range) in left.iter_mut() {
+                let own = self.labels[range.clone()].iter().zip(&self.weights[range.clone()]);
+                let mut n_own = 0;
+                for (&label, weight) in own {
+                    let at = label as usize - first;
+                    let Some(sum) = sums.get_mut(at) else { break };
+                    // Without a branch: which labels were met before is past guessing.
+                    touched[n_touched] = at as u32;
+                    n_touched += usize::from(sum.to_bits() == UNTOUCHED.to_bits());
+                    *sum = (*sum + 0.0) + *value * weight.to_f32();
+                    n_own += 1;
+                }
+                range.start += n_own;
+            }
+            for &at in &touched[..n_touched] {
+                let label = first as u32 + at;
+                let sum = std::mem::replace(&mut sums[at as usize], UNTOUCHED);
+                let score = sum + bias(label);
+                if best.may_enter(label, score) && !skip(label) {
+                    best.offer(label, score);
                 }
             }
-        }
-        let mut best = TopK::new(k);
-        for label in touched.drain(..) {
-            let at = label as usize;
-            if !skip(label) {
-                best.offer(label, sums[at] + bias(label));
-            }
-            sums[at] = 0.0;
-            is_touched[at] = false;
         }
         best.finish()
     }
@@ -175,7 +197,10 @@ impl Postings {
 
 #[cfg(test)]
 mod tests {
+    use rand::RngExt;
+
     use super::*;
+    use crate::random::generator;
 
     #[test]
     fn the_heaviest_labels_of_a_feature_stay_in_their_order() {
@@ -193,5 +218,64 @@ mod tests {
         assert_eq!(of(1), (vec![0, 2], [1.0, 4.0].map(bf16::from_f32).to_vec()));
         assert_eq!(of(2), (vec![], vec![]));
         kept.check(3, 4).unwrap();
+    }
+
+    /// A search as it is defined: a sum for every label that shares a feature, all of them sorted.
+    fn searched(
+        postings: &Postings,
+        vector: &[(u32, f32)],
+        biases: &[f32],
+        skip: impl Fn(u32) -> bool,
+        k: usize,
+    ) -> Vec<(u32, f32)> {
+        let mut sums = std::collections::BTreeMap::new();
+        for &(feature, value) in vector {
+            let (labels, weights) = postings.of(feature);
+            for (&label, weight) in labels.iter().zip(weights) {
+                *sums.entry(label).or_insert(0.0) += value * weight.to_f32();
+            }
+        }
+        let score = |(label, sum): (u32, f32)| (label, sum + biases[label as usize]);
+        let mut all: Vec<_> =
+            sums.into_iter().map(score).filter(|&(label, _)| !skip(label)).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        all.truncate(k);
+        all
+    }
+
+    #[test]
+    fn a_search_block_by_block_is_the_search_of_all() {
+        let mut random = generator(3, &[]);
+        let room = &mut LexicalRoom::default();
+        // Of many blocks, of one, of a few labels, and of many again: the room is the same.
+        for n_labels in [3 * BLOCK + 17, BLOCK, BLOCK - 1, 40, BLOCK + 1, 0] {
+            let mut by_label = SparseRows::new();
+            for label in 0..n_labels {
+                let mut row: Vec<(u32, f32)> = (0..10)
+                    .filter_map(|feature| {
+                        let weight = random.random_range(-0.2..1.0);
+                        random.random_ratio(1, 4 * (feature + 1)).then_some((feature, weight))
+                    })
+                    .collect();
+                // The first and the last label of a block.
+                if [0, BLOCK - 1].contains(&(label % BLOCK)) {
+                    row.push((10, 0.5));
+                }
+                by_label.push(&row);
+            }
+            let postings = Postings::new(&by_label, 12);
+            let biases: Vec<f32> = (0..n_labels).map(|_| random.random_range(-1.0..0.0)).collect();
+            let bias = |label: u32| biases[label as usize];
+            let skip = |label: u32| label % 7 == 3;
+            // A feature that nothing has, and one whose weights add up to nothing.
+            for vector in
+                [&[(0, 1.0), (3, 0.5), (10, 2.0), (11, 1.0)][..], &[(2, 0.0)], &[(9, -1.0)], &[]]
+            {
+                for k in [1, 50, 10 * BLOCK] {
+                    let found = postings.search(vector, n_labels, bias, skip, k, room);
+                    assert_eq!(found, searched(&postings, vector, &biases, skip, k));
+                }
+            }
+        }
     }
 }

@@ -56,11 +56,17 @@ impl TopK {
         Self { k, worst_kept: u64::MAX, best: Vec::new() }
     }
 
+    /// Whether a candidate would be looked at: false for one that is worse than `k` others. For those
+    /// who must ask elsewhere whether it is one at all.
+    #[inline]
+    pub fn may_enter(&self, label: u32, score: f32) -> bool {
+        self.k > 0 && rank_key(label, score) <= self.worst_kept
+    }
+
     /// One more candidate.
     #[inline]
     pub fn offer(&mut self, label: u32, score: f32) {
-        let key = rank_key(label, score);
-        if key > self.worst_kept || self.k == 0 {
+        if !self.may_enter(label, score) {
             return;
         }
         self.best.push((label, score));
