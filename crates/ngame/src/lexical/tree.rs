@@ -4,11 +4,13 @@
 //! al., 2018); a node has many children, so that the tree is shallow and one wrong turn costs little
 //! (Bonsai: Khandagale, Xiao and Babbar, 2020).
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use rand::RngExt;
 use rayon::prelude::*;
 
-use super::sparse::{SparseRows, merge, normalise};
-use crate::progress::Observer;
+use super::sparse::SparseRows;
+use crate::progress::{Event, Observer};
 use crate::random::generator;
 use crate::{Error, Result};
 
@@ -17,6 +19,9 @@ const SPLIT: u64 = 22;
 
 /// The most rounds of a split.
 const MOST_ROUNDS: usize = 20;
+
+/// The fewest labels of a piece of parallel work.
+const PIECE: usize = 256;
 
 /// The parent of what hangs on the root.
 const ROOT: u32 = u32::MAX;
@@ -44,11 +49,10 @@ impl LabelTree {
         let mut parents = vec![ROOT; n_labels];
         let mut labels: Vec<u32> = (0..n_labels as u32).collect();
         let mut level = vec![(ROOT, &mut labels[..])];
+        let splitter = Splitter { means, n_features, seed, observer, rooms: Mutex::default() };
         while !level.is_empty() {
-            if observer.cancelled() {
-                return Err(Error::Cancelled);
-            }
-            let splitter = Splitter { means, n_features, seed };
+            let (task, unit) = ("growing the tree of labels", "labels");
+            observer.event(Event::Started { task, total: Some(n_labels as u64), unit });
             let divided: Vec<(u32, Vec<&mut [u32]>)> = level
                 .into_par_iter()
                 .map(|(parent, labels)| {
@@ -56,6 +60,10 @@ impl LabelTree {
                     (parent, splitter.divide(labels, n_parts))
                 })
                 .collect();
+            if observer.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            observer.event(Event::Finished);
             level = Vec::new();
             for (parent, parts) in divided {
                 if parts.len() == 1 {
@@ -147,22 +155,27 @@ fn n_children(n_labels: usize, leaf: usize, branches: usize) -> usize {
 }
 
 /// Divides labels by their mean texts.
-#[derive(Clone, Copy)]
 struct Splitter<'a> {
-    means: &'a SparseRows,
+    means: &'a SparseRows, // (labels, features)
     n_features: usize,
     seed: u64,
+    observer: &'a dyn Observer,
+    rooms: Mutex<Vec<Room>>,
 }
 
 impl Splitter<'_> {
     /// Labels in so many parts, which differ by at most one in size.
-    fn divide(self, labels: &mut [u32], n_parts: usize) -> Vec<&mut [u32]> {
+    fn divide<'l>(&self, labels: &'l mut [u32], n_parts: usize) -> Vec<&'l mut [u32]> {
         if n_parts <= 1 {
+            self.observer.event(Event::Advanced(labels.len() as u64));
             return vec![labels];
         }
         let n_left = n_parts / 2;
         let at = labels.len() * n_left / n_parts;
-        self.split(labels, at);
+        let free = self.rooms().pop();
+        let mut room = free.unwrap_or_else(|| Room::new(self.n_features));
+        self.split(labels, at, &mut room);
+        self.rooms().push(room);
         let (left, right) = labels.split_at_mut(at);
         let (mut parts, others) =
             rayon::join(|| self.divide(left, n_left), || self.divide(right, n_parts - n_left));
@@ -170,65 +183,131 @@ impl Splitter<'_> {
         parts
     }
 
-    /// Sorts labels so that the first `at` are alike and the others are alike.
-    fn split(self, labels: &mut [u32], at: usize) {
+    fn rooms(&self) -> MutexGuard<'_, Vec<Room>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sorts labels so that the first `at` are alike and the others are alike; some order if cancelled.
+    fn split(&self, labels: &mut [u32], at: usize, room: &mut Room) {
         labels.sort_unstable();
         let n = labels.len();
         let mut random = generator(self.seed, &[SPLIT, u64::from(labels[0]), n as u64]);
-        let first = random.random_range(0..n);
+        let first = labels[random.random_range(0..n)];
         // What tells the two halves apart: the difference of their means. At first, of some label and
         // the one least like it.
-        let mut direction = vec![0.0f32; self.n_features];
-        self.add(&mut direction, labels[first], 1.0);
-        let likeness = |&label: &u32| self.product(&direction, label);
-        let least = labels.iter().copied().min_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-        self.add(&mut direction, least.unwrap_or(labels[first]), -1.0);
-        let mut scored: Vec<(f32, u32)> = Vec::with_capacity(n);
+        room.left.set_row(self.means, first);
+        room.right.clear();
+        room.turn();
+        room.score(self.means, labels);
+        let least =
+            room.scored.iter().min_by(|a, b| a.0.total_cmp(&b.0)).map_or(first, |&(_, l)| l);
+        room.left.set_row(self.means, first);
+        room.right.set_row(self.means, least);
         let mut before = f32::NEG_INFINITY;
         for _ in 0..MOST_ROUNDS {
-            scored.clear();
-            scored.extend(labels.iter().map(|&label| (self.product(&direction, label), label)));
-            scored.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            room.turn();
+            room.score(self.means, labels);
+            let scored = &mut room.scored;
+            scored.par_sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
             let sum = |half: &[(f32, u32)]| half.iter().map(|(score, _)| score).sum::<f32>();
             let gain = sum(&scored[..at]) - sum(&scored[at..]);
-            for (slot, &(_, label)) in labels.iter_mut().zip(&scored) {
+            for (slot, &(_, label)) in labels.iter_mut().zip(scored.iter()) {
                 *slot = label;
             }
-            labels.iter().for_each(|&label| self.clear(&mut direction, label));
-            self.set_mean(&mut direction, &labels[..at], 1.0);
-            self.set_mean(&mut direction, &labels[at..], -1.0);
-            if gain <= before * 1.0001 {
+            if gain <= before * 1.0001 || self.observer.cancelled() {
                 break;
             }
             before = gain;
+            let Room { left, right, .. } = room;
+            let (alike, others) = labels.split_at(at);
+            rayon::join(|| left.set_mean(self.means, alike), || right.set_mean(self.means, others));
+        }
+    }
+}
+
+/// Room for splits, kept from one to the next.
+struct Room {
+    direction: Scattered,
+    left: Scattered,
+    right: Scattered,
+    scored: Vec<(f32, u32)>, // (labels)
+}
+
+impl Room {
+    fn new(n_features: usize) -> Self {
+        let [direction, left, right] = std::array::from_fn(|_| Scattered::new(n_features));
+        Self { direction, left, right, scored: Vec::new() }
+    }
+
+    /// Points from the right half to the left one, and leaves neither.
+    fn turn(&mut self) {
+        self.direction.clear();
+        for (half, sign) in [(&mut self.left, 1.0), (&mut self.right, -1.0)] {
+            for &feature in &half.touched {
+                self.direction.add(feature, sign * half.values[feature as usize]);
+            }
+            half.clear();
         }
     }
 
-    /// Adds the mean of some labels, of unit length, times a sign.
-    fn set_mean(self, direction: &mut [f32], labels: &[u32], sign: f32) {
-        let mut sum: Vec<(u32, f32)> =
-            labels.iter().flat_map(|&label| self.means.entries(label as usize)).collect();
-        merge(&mut sum);
-        normalise(&mut sum);
-        for (feature, value) in sum {
-            direction[feature as usize] += sign * value;
-        }
+    /// Every label, and how far it is in the direction.
+    fn score(&mut self, means: &SparseRows, labels: &[u32]) {
+        let direction = &self.direction.values;
+        let along = |label: u32| -> f32 {
+            let entries = means.entries(label as usize);
+            entries.map(|(feature, value)| direction[feature as usize] * value).sum()
+        };
+        let scored = labels.par_iter().with_min_len(PIECE).map(|&label| (along(label), label));
+        scored.collect_into_vec(&mut self.scored);
+    }
+}
+
+/// A sparse vector that stands in a dense one, and knows where. Features are many and most splits meet few:
+/// those alone are read and cleared.
+struct Scattered {
+    values: Vec<f32>,  // (features)
+    touched: Vec<u32>, // every feature that is not zero, some of them twice
+}
+
+impl Scattered {
+    fn new(n_features: usize) -> Self {
+        Self { values: vec![0.0; n_features], touched: Vec::new() }
     }
 
-    fn add(self, direction: &mut [f32], label: u32, sign: f32) {
-        for (feature, value) in self.means.entries(label as usize) {
-            direction[feature as usize] += sign * value;
-        }
+    fn clear(&mut self) {
+        self.touched.drain(..).for_each(|feature| self.values[feature as usize] = 0.0);
     }
 
-    fn clear(self, direction: &mut [f32], label: u32) {
-        for (feature, _) in self.means.entries(label as usize) {
-            direction[feature as usize] = 0.0;
+    fn add(&mut self, feature: u32, value: f32) {
+        let sum = &mut self.values[feature as usize];
+        if *sum == 0.0 {
+            self.touched.push(feature);
         }
+        *sum += value;
     }
 
-    fn product(self, direction: &[f32], label: u32) -> f32 {
-        self.means.entries(label as usize).map(|(f, value)| direction[f as usize] * value).sum()
+    fn add_row(&mut self, rows: &SparseRows, row: u32) {
+        rows.entries(row as usize).for_each(|(feature, value)| self.add(feature, value));
+    }
+
+    /// Becomes a row.
+    fn set_row(&mut self, rows: &SparseRows, row: u32) {
+        self.clear();
+        self.add_row(rows, row);
+    }
+
+    /// Becomes the mean of some rows, of unit length.
+    fn set_mean(&mut self, rows: &SparseRows, chosen: &[u32]) {
+        self.clear();
+        chosen.iter().for_each(|&row| self.add_row(rows, row));
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        let values = &mut self.values;
+        let square = |&feature: &u32| values[feature as usize] * values[feature as usize];
+        let length = self.touched.iter().map(square).sum::<f32>().sqrt();
+        if length > 0.0 {
+            self.touched.iter().for_each(|&feature| values[feature as usize] /= length);
+        }
     }
 }
 
@@ -252,6 +331,28 @@ mod tests {
         assert_eq!((tree.n_labels(), tree.n_clusters()), (40, 4));
         for label in 0..40 {
             assert_eq!(tree.cluster_of(label), tree.cluster_of(label % 4));
+        }
+    }
+
+    #[test]
+    fn a_split_does_not_see_the_split_before() {
+        let kinds: Vec<u32> = (0..30).map(|label| label * label % 6).collect();
+        let means = of_kinds(&kinds);
+        let rooms = Mutex::default();
+        let splitter = Splitter { means: &means, n_features: 9, seed: 1, observer: &Silent, rooms };
+        let split = |room: &mut Room| {
+            let mut labels: Vec<u32> = (0..30).collect();
+            splitter.split(&mut labels, 15, room);
+            labels
+        };
+        let expected = split(&mut Room::new(9));
+        for feature in 0..9 {
+            let mut used = Room::new(9);
+            used.left.add(feature, 100.0);
+            used.turn();
+            used.left.add(feature, 100.0);
+            used.right.add((feature + 4) % 9, 100.0);
+            assert_eq!(split(&mut used), expected, "after feature {feature}");
         }
     }
 
