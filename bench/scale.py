@@ -34,7 +34,7 @@ AXES = {
     "held_out": [500, 1_000, 2_000, 4_000],
 }
 CHECK = {"points": 90_000, "labels": 50_000, "dim": 320, "words": 10, "held_out": 2_500}
-# As many points and labels as LF-AmazonTitles-1.3M has; short vectors and texts and fewer epochs, to be done in an hour.
+# As many points and labels as LF-AmazonTitles-1.3M has; short vectors and texts and fewer epochs, to be done in half an hour.
 LARGE = {"points": 2_250_000, "labels": 1_300_000, "dim": 64, "words": 4, "held_out": 5_000, "classifier_epochs": 2}
 LABELS_A_POINT = 3
 EPOCHS = 2
@@ -53,6 +53,7 @@ PUBLISHED = {
     "the paper's 85 M labels": {"points": 240_000_000, "labels": 85_000_000, "words": 6, "features": 24, "compared": 24_000,
                                 "labels_a_point": 2.0},
 }
+MACHINES = [1, 8, 64]
 
 
 def zipf(source, n):
@@ -125,8 +126,10 @@ def words_of(data, text):
 
 def terms_of_words(points, labels, size):
     """Weights are solved for feature by feature of a point and its hard negatives; these are looked for in lists of
-    labels, one a feature. Every label has a question of its own, with an example for each of its features."""
-    return [points * size["features"], points * size["compared"], labels * size["features"]]
+    labels, one a feature. Every label has a question of its own, with an example for each of its features, and labels
+    are halved again and again to grow a tree of them."""
+    of_labels = labels * size["features"]
+    return [points * size["features"], points * size["compared"], of_labels, of_labels * math.log2(size["labels"])]
 
 
 def terms(size):
@@ -186,6 +189,20 @@ def predicted(factors, size):
     return {name: sum(f * t for f, t in zip(factors[name], row)) for name, row in terms(size).items()}
 
 
+def spread(factors, size, machines):
+    """What each of so many machines has to do for the paper's two views: the encoder sees its share of the points, all
+    of whose vectors go to every machine, and there to the classifiers of a share of the labels."""
+    points, labels, dim = size["points"], size["labels"], size["dim"]
+    share = {"points": points / machines, "labels": labels / machines}
+    found = {"encoder": predicted(factors, size | share)["encoder"], "vectors": predicted(factors, size | share)["vectors"],
+             # Each draws its share of the labels that are compared with, and meets its share of the points' own.
+             "classifiers": predicted(factors, size)["classifiers"] / machines,
+             "index": predicted(factors, size | share | {"points": 1})["index"]}
+    # Two bytes a number of a vector on disk; in memory four more for each of two moments, and four for the weight.
+    own = share["labels"] * dim
+    return found, 2 * points * dim + 12 * own, 2 * points * dim + 4 * own
+
+
 def human(seconds):
     for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * length:
@@ -200,7 +217,7 @@ def gib(size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, nargs="*", help="LF folders, for the words of real texts")
-    parser.add_argument("--large", action="store_true", help="an hour more: 1.3 million labels and 2.25 million points")
+    parser.add_argument("--large", action="store_true", help="half an hour more: 1.3 million labels and 2.25 million points")
     args = parser.parse_args()
     runs = {}
     for axis, sizes in AXES.items():
@@ -243,6 +260,14 @@ def main():
         told["encoder"] *= 20 / EPOCHS
         *seconds, memory, disk = told_of(name, told)
         rows.append((*seconds, human(sum(told[stage] for stage in STAGES)), memory, disk))
+    text.append(table(rows))
+    rows = [("the paper's views on n machines", "n", "encoder, 1/n of points", "vectors", "classifiers", "index", "all, 20 epochs",
+             "memory of each", "disk of each")]
+    for name, size in PUBLISHED.items():
+        for machines in MACHINES:
+            seconds, memory, disk = spread(factors, size | {"dim": 384, "held_out": 10_000}, machines)
+            seconds["encoder"] *= 20 / EPOCHS
+            rows.append((name, f"{machines}", *map(human, seconds.values()), human(sum(seconds.values())), gib(memory), gib(disk)))
     text.append(table(rows))
     text = "\n\n".join(text)
     print(text)
