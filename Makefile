@@ -98,8 +98,8 @@ bench-paper:
 	$(BUILD) --bin ngame --bin hard-negatives --bin classifiers
 	python3 bench/paper.py $(DATA) $(if $(EXPERIMENTS),--experiments $(EXPERIMENTS)) $(if $(ENCODER),--encoder $(ENCODER)) $(OPTIONS_FLAG)
 
-# What each stage costs as data grows, and what the paper's data sets would: 20 minutes, with LARGE=1 half an hour more,
-# on 1.3 million labels; with DATA="/path/to/debian-related ..." also what the words of real texts cost; goes on where it
+# What each stage costs as data grows, and what the paper's data sets would: 20 minutes, with LARGE=1 40 minutes more,
+# on 600,000 and 1.3 million labels; with DATA="/path/to/debian-related ..." also what the words of real texts cost; goes on where it
 # was stopped.
 bench-scale:
 	$(BUILD) --bin ngame --bin lexical

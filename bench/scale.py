@@ -4,9 +4,9 @@
 
 Trains on made-up data sets that differ from a base in one thing at a time: points, labels, the length of vectors, the
 words of a text, held-out points. The seconds of each stage (metrics.jsonl) are fitted by what that stage's work is
-proportional to, terms below, with factors that are not negative. The model is then asked about data sets that it was
-not fitted on: one that is larger in everything and, with --large, one of 1.3 million labels and 2.25 million points;
-last, about the paper's. Made-up words say little of how long it takes to learn real ones, so the sparse view is
+proportional to, terms below, with factors that are not negative. With --large one of 1.3 million labels and 2.25
+million points is among them. The model is then asked about data sets that it was not fitted on: one that is larger in
+everything and, with --large, one of 600,000 labels and a million points; last, about the paper's. Made-up words say little of how long it takes to learn real ones, so the sparse view is
 trained on the texts of data sets too, where some are given. Runs are kept in bench/data/scale: what is finished is not
 run again. The tables go to standard output and to bench/results/.
 """
@@ -36,12 +36,16 @@ AXES = {
 CHECK = {"points": 90_000, "labels": 50_000, "dim": 320, "words": 10, "held_out": 2_500}
 # As many points and labels as LF-AmazonTitles-1.3M has; short vectors and texts and fewer epochs, to be done in half an hour.
 LARGE = {"points": 2_250_000, "labels": 1_300_000, "dim": 64, "words": 4, "held_out": 5_000, "classifier_epochs": 2}
+LARGE_CHECK = {"points": 1_000_000, "labels": 600_000, "dim": 128, "words": 6, "held_out": 3_000, "classifier_epochs": 2}
 LABELS_A_POINT = 3
 EPOCHS = 2
 CLASSIFIER_EPOCHS = 10
 CLASSIFIER_BATCH = 512
 SAMPLED = 2_048
 VOCABULARY = 100_000
+# Labels of a block, where the lists of features have FULL of them in it on average (crates/ngame/src/lexical/postings.rs).
+BLOCK = 1 << 15
+FULL = 8
 
 # The paper's data sets: points, labels, labels a point, words a text as we cut it (32 or 128 tokens); features (words,
 # their beginnings, pairs of words) of a text, and the labels that it is compared with: 1,000 a feature, of 64 features.
@@ -125,18 +129,32 @@ def words_of(data, text):
 
 
 def terms_of_words(points, labels, size):
-    """Weights are solved for feature by feature of a point and its hard negatives; these are looked for in lists of
-    labels, one a feature. Every label has a question of its own, with an example for each of its features, and labels
-    are halved again and again to grow a tree of them."""
-    of_labels = labels * size["features"]
-    return [points * size["features"], points * size["compared"], of_labels, of_labels * math.log2(size["labels"])]
+    """Weights are solved for feature by feature of a point and its hard negatives, which stand in memory in no order,
+    the slower to reach the more there are; these are looked for in lists of labels, one a feature, a block of labels at
+    a time; and a point is an example for all the clusters beside those that it lies in. Labels are halved again and
+    again to grow the tree of clusters."""
+    features, compared = size["features"], size["compared"]
+    of_points = points * features
+    blocks = min(math.ceil(size["labels"] / BLOCK), compared / (FULL * features))
+    return [of_points, points * math.log2(size["points"]), of_points * clusters_beside(size["labels"]), points * compared,
+            of_points * blocks, labels * features * math.log2(size["labels"])]
+
+
+def clusters_beside(labels):
+    """The children of all nodes between the root of a tree of labels and a leaf of 100 labels."""
+    leaves = math.ceil(labels / 100)
+    levels = 1
+    while leaves > 32 ** levels:
+        levels += 1
+    return levels * math.ceil(leaves ** (1 / levels))
 
 
 def terms(size):
-    """What the work of each stage is proportional to, and the bytes of memory and disk: named factors will be fitted."""
+    """What the work of each stage is proportional to, and the bytes on disk: named factors will be fitted."""
     points, labels, dim, words, held_out = (size[key] for key in BASE)
     a_point = size.get("labels_a_point", LABELS_A_POINT)
-    tokens = (points + labels) * words
+    texts = points + labels
+    tokens = texts * words
     # Labels that meet in a batch of classifiers: those of its points, each once, and those drawn.
     met = labels * (1 - math.exp(-CLASSIFIER_BATCH * a_point / labels)) + SAMPLED
     # Classifiers and words are taught without the points held out, and once more by all.
@@ -144,17 +162,24 @@ def terms(size):
     steps = classifier_epochs(size) * taught / CLASSIFIER_BATCH
     hops = sum(rows * math.log2(rows) for rows in (labels, points))
     return {
-        "encoder": [EPOCHS * tokens * dim, EPOCHS * (points + labels) * dim * dim],
-        "vectors": [tokens * dim, (points + labels) * dim * dim],
-        "classifiers": [steps * CLASSIFIER_BATCH * met * dim, steps * met * dim],
+        # A text by itself is read, cut and put into a batch; held-out points are searched for after every epoch.
+        "encoder": [EPOCHS * term for term in (tokens * dim, texts * dim * dim, texts, held_out * labels * dim)],
+        "vectors": [tokens * dim, texts * dim * dim, texts],
+        # A label's vector is waited for, however long it is.
+        "classifiers": [steps * CLASSIFIER_BATCH * met * dim, steps * met],
         "words": terms_of_words(taught, 2 * labels, size),
-        "fusion": [held_out, held_out * (points + labels) * dim],
+        "fusion": [held_out, held_out * texts * dim, held_out * texts],
         # A hop in a graph compares vectors, and waits for memory however long they are.
         "index": [hops * dim, hops],
-        # Vectors, the features of all texts, and what fusion sees of its points' candidates.
-        "memory": [1, (points + labels) * dim, points * size["features"], held_out],
-        "disk": [1, (2 * labels + points) * dim, points * a_point * words],
+        "disk": [1, (2 * labels + points) * dim, points * a_point * words, labels * words],
     }
+
+
+def terms_of_memory(size):
+    """What the bytes of the two stages that need most are proportional to: all have vectors; words, the features of
+    texts and the weights of labels; fusion, what it sees of its points' candidates."""
+    vectors = [1, (size["points"] + size["labels"]) * size["dim"]]
+    return [*vectors, size["points"] * size["features"], size["labels"] * size["features"], 0], [*vectors, 0, 0, size["held_out"]]
 
 
 STAGES = {"encoder": ["encoder"], "vectors": ["vectors"], "classifiers": ["classifiers", "classifiers on all points"],
@@ -180,13 +205,26 @@ def fit(rows, values):
     for _ in range(20_000):
         for at, length in enumerate(lengths):
             if length > 0:
-                rest = sum(row[at] * (1 - sum(f * t for f, t in zip(factors, row))) for row in rows)
+                rest = sum(row[at] * (1 - dot(factors, row)) for row in rows)
                 factors[at] = max(0.0, factors[at] + rest / length)
     return factors
 
 
+def fit_peaks(rows, values):
+    """The same for values that are the larger of two sums: by turns, which it is, and the factors."""
+    factors = fit([[max(pair) for pair in zip(*both)] for both in rows], values)
+    for _ in range(10):
+        factors = fit([max(both, key=lambda row: dot(factors, row)) for both in rows], values)
+    return factors
+
+
+def dot(factors, row):
+    return sum(f * t for f, t in zip(factors, row))
+
+
 def predicted(factors, size):
-    return {name: sum(f * t for f, t in zip(factors[name], row)) for name, row in terms(size).items()}
+    memory = max(dot(factors["memory"], row) for row in terms_of_memory(size))
+    return {name: dot(factors[name], row) for name, row in terms(size).items()} | {"memory": memory}
 
 
 def spread(factors, size, machines):
@@ -217,7 +255,7 @@ def gib(size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, nargs="*", help="LF folders, for the words of real texts")
-    parser.add_argument("--large", action="store_true", help="half an hour more: 1.3 million labels and 2.25 million points")
+    parser.add_argument("--large", action="store_true", help="40 minutes more: runs of a million labels and points")
     args = parser.parse_args()
     runs = {}
     for axis, sizes in AXES.items():
@@ -226,7 +264,9 @@ def main():
             runs[name] = sized(name, BASE | {axis: value})
     checks = {"check": sized("check", CHECK)}
     if args.large:
-        checks["large"] = sized("large", LARGE)
+        # Without it nothing tells what leaves the near caches, or is done once for every text however short.
+        runs["large"] = sized("large", LARGE)
+        checks["large-check"] = sized("large-check", LARGE_CHECK)
     real = {f"{data.name}, {text}": words_of(data, text) for data in args.data for text in ("title", "both")}
     real_words = {name: terms_of_words(size["points"], size["labels"], size) for name, (size, _) in real.items()}
     names = list(terms(runs["base"][0]))
@@ -235,6 +275,7 @@ def main():
     rows_of["words"] += real_words.values()
     seconds_of["words"] += [seconds for _, seconds in real.values()]
     factors = {name: fit(rows_of[name], seconds_of[name]) for name in names}
+    factors["memory"] = fit_peaks([terms_of_memory(size) for size, _ in runs.values()], [found["memory"] for _, found in runs.values()])
 
     def told_of(title, values):
         return title, *(human(values[stage]) for stage in STAGES), gib(values["memory"]), gib(values["disk"])
@@ -244,14 +285,14 @@ def main():
     for check, (size, found) in checks.items():
         guess = predicted(factors, size)
         rows += [told_of(f"{check}, measured", found), told_of(f"{check}, predicted", guess)]
-        rows.append(("  predicted / measured", *(f"{guess[name] / found[name]:.2f}" if found[name] else "" for name in names)))
+        rows.append(("  predicted / measured", *(f"{guess[name] / found[name]:.2f}" if found[name] else "" for name in (*STAGES, "memory", "disk"))))
         total = sum(guess[stage] for stage in STAGES) / sum(found[stage] for stage in STAGES)
         totals.append(f"All stages of the {check} together: predicted / measured {total:.2f}")
     text = [table(rows), "\n".join(totals)]
     if real:
         rows = [("words of real texts, once", "points", "features", "seconds", "fitted / measured")]
         for name, (size, seconds) in real.items():
-            guess = sum(f * t for f, t in zip(factors["words"], real_words[name]))
+            guess = dot(factors["words"], real_words[name])
             rows.append((name, f"{size['points']:,}", f"{size['features']:.0f}", f"{seconds:.1f}", f"{guess / seconds:.2f}"))
         text.append(table(rows))
     rows = [("predicted, 2 cores", *STAGES, "all, 20 epochs", "memory", "disk")]

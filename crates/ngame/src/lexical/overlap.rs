@@ -8,7 +8,9 @@
 use rand::seq::index;
 
 use super::options::LexicalOptions;
+use super::postings::block_size;
 use super::train::MOST_OF_POINT;
+use super::tree::Shape;
 use super::words::Splitter;
 use crate::data::{Csr, Interner, Texts};
 use crate::random::generator;
@@ -22,7 +24,7 @@ const MOST_POINTS: usize = 16;
 /// What the sample is drawn for.
 const DRAW: u64 = 22;
 
-/// What points and labels have in common, on average.
+/// What points and labels have in common, and what is gone through for it, on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Overlap {
     /// The features of a point.
@@ -30,6 +32,10 @@ pub struct Overlap {
     /// The labels that a point is compared with to find its hard negatives, once for every feature they
     /// share.
     pub compared: f64,
+    /// The blocks of labels that are gone through for it, one after the other.
+    pub blocks: f64,
+    /// The clusters of labels that a point is an example for, where its own label lies in one of them.
+    pub clusters: f64,
 }
 
 impl Overlap {
@@ -69,10 +75,16 @@ impl Overlap {
             looked_at.map(|n| (n * each_stands_for).min(options.most_labels as f64)).sum()
         };
         let n_features: usize = of_points.iter().map(Vec::len).sum();
-        let n_compared: f64 = of_points.iter().map(n_compared).sum();
+        let features = n_features as f64 / points.len() as f64;
+        let compared = of_points.iter().map(n_compared).sum::<f64>() / points.len() as f64;
+        let n_labels = label_texts.len();
+        let block = block_size(n_labels, features.ceil() as usize, compared as usize);
+        let shape = Shape::of(n_labels, options.cluster_size, options.branches);
         Self {
-            features: n_features as f64 / points.len() as f64,
-            compared: n_compared / points.len() as f64,
+            features,
+            compared,
+            blocks: n_labels.div_ceil(block) as f64,
+            clusters: (shape.levels as usize * shape.children) as f64,
         }
     }
 }
@@ -127,8 +139,9 @@ mod tests {
             Overlap::estimate(&points, &by_label, &labels, &options)
         };
         // red, apple, red apple; green; red, red red. Two labels have red, the first alone the others.
-        assert_eq!(estimate(10), Overlap { features: 2.0, compared: (4.0 + 3.0) / 3.0 });
-        assert_eq!(estimate(1), Overlap { features: 2.0, compared: (3.0 + 2.0) / 3.0 });
+        let one = Overlap { features: 2.0, blocks: 1.0, clusters: 1.0, compared: 0.0 };
+        assert_eq!(estimate(10), Overlap { compared: (4.0 + 3.0) / 3.0, ..one });
+        assert_eq!(estimate(1), Overlap { compared: (3.0 + 2.0) / 3.0, ..one });
         let (none, options) = (texts(&[]), LexicalOptions::default());
         let nothing = Overlap::estimate(&none, &Csr::new(0), &none, &options);
         assert_eq!(nothing, Overlap::default());

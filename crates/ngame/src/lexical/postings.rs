@@ -22,6 +22,15 @@ pub(super) struct Postings {
 /// there are, where a sum for each of a million would be fetched from far away again and again.
 const BLOCK: usize = 1 << 15;
 
+/// The labels of a feature in a block that make going through another block worth while. Among very many
+/// labels, or few that share anything, blocks are larger.
+const FULL: usize = 8;
+
+/// The labels of a block for a vector of so many features, whose lists together have so many labels.
+pub(super) fn block_size(n_labels: usize, n_features: usize, n_shared: usize) -> usize {
+    BLOCK.max(n_labels.saturating_mul(FULL * n_features) / n_shared.max(1))
+}
+
 /// A sum that nothing was added to. Sums begin at 0.0, and no sum of 0.0 and anything is -0.0.
 const UNTOUCHED: f32 = -0.0;
 
@@ -125,12 +134,14 @@ impl Postings {
         room: &mut LexicalRoom,
     ) -> Vec<(u32, f32)> {
         let LexicalRoom { sums, touched, left } = room;
-        sums.resize(n_labels.min(BLOCK), UNTOUCHED);
-        touched.resize(sums.len() + 1, 0);
         left.clear();
         left.extend(vector.iter().map(|&(feature, value)| (value, self.range(feature))));
+        let n_shared: usize = left.iter().map(|(_, range)| range.len()).sum();
+        let block = block_size(n_labels, left.len(), n_shared);
+        sums.resize(n_labels.min(block), UNTOUCHED);
+        touched.resize(sums.len() + 1, 0);
         let mut best = TopK::new(k);
-        for first in (0..n_labels).step_by(BLOCK) {
+        for first in (0..n_labels).step_by(block) {
             let mut n_touched = 0;
             for (value, range) in left.iter_mut() {
                 let own = self.labels[range.clone()].iter().zip(&self.weights[range.clone()]);
@@ -267,10 +278,14 @@ mod tests {
             let biases: Vec<f32> = (0..n_labels).map(|_| random.random_range(-1.0..0.0)).collect();
             let bias = |label: u32| biases[label as usize];
             let skip = |label: u32| label % 7 == 3;
-            // A feature that nothing has, and one whose weights add up to nothing.
-            for vector in
-                [&[(0, 1.0), (3, 0.5), (10, 2.0), (11, 1.0)][..], &[(2, 0.0)], &[(9, -1.0)], &[]]
-            {
+            // A feature that nothing has, one whose weights add up to nothing, and one that few have.
+            for vector in [
+                &[(0, 1.0), (3, 0.5), (10, 2.0), (11, 1.0)][..],
+                &[(10, 1.0)],
+                &[(2, 0.0)],
+                &[(9, -1.0)],
+                &[],
+            ] {
                 for k in [1, 50, 10 * BLOCK] {
                     let found = postings.search(vector, n_labels, bias, skip, k, room);
                     assert_eq!(found, searched(&postings, vector, &biases, skip, k));

@@ -56,7 +56,7 @@ impl LabelTree {
             let divided: Vec<(u32, Vec<&mut [u32]>)> = level
                 .into_par_iter()
                 .map(|(parent, labels)| {
-                    let n_parts = n_children(labels.len(), leaf, branches);
+                    let n_parts = Shape::of(labels.len(), leaf, branches).children;
                     (parent, splitter.divide(labels, n_parts))
                 })
                 .collect();
@@ -144,14 +144,22 @@ impl LabelTree {
     }
 }
 
-/// How many children a node of so many labels has: few enough, and as many on every level below it.
-fn n_children(n_labels: usize, leaf: usize, branches: usize) -> usize {
-    let n_leaves = n_labels.div_ceil(leaf);
-    let mut levels = 1;
-    while n_leaves > branches.saturating_pow(levels) {
-        levels += 1;
+/// A tree of so many labels: nodes of few enough children, as many on every level.
+pub(super) struct Shape {
+    pub(super) levels: u32,
+    pub(super) children: usize,
+}
+
+impl Shape {
+    pub(super) fn of(n_labels: usize, leaf: usize, branches: usize) -> Self {
+        let n_leaves = n_labels.div_ceil(leaf);
+        let mut levels = 1;
+        while n_leaves > branches.saturating_pow(levels) {
+            levels += 1;
+        }
+        let children = (n_leaves as f64).powf(1.0 / f64::from(levels)).ceil() as usize;
+        Self { levels, children }
     }
-    (n_leaves as f64).powf(1.0 / f64::from(levels)).ceil() as usize
 }
 
 /// Divides labels by their mean texts.

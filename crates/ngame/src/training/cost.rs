@@ -18,24 +18,29 @@ const THREADS: f64 = 2.0;
 /// Seconds of a point and a label that meet in a step of the classifiers, by number of their vectors;
 /// and where only the hardest few of them move, for triplets (`make bench-classifier`, on a slower machine;
 /// brought to this one's by what the others differ by).
-const CLASSIFIERS: f64 = 1.01e-11;
+const CLASSIFIERS: f64 = 9.4e-12;
 const TRIPLETS: f64 = 4.2e-12;
 
-/// Seconds of a feature of a point in the sparse view; of a label that the point is compared with in looking
-/// for hard negatives; and of a feature of a label.
-const WORDS: [f64; 3] = [1.9e-6, 2.6e-9, 1.9e-6];
+/// Seconds of a label in a step of the classifiers: its vector is waited for, however long it is.
+const LABEL_MET: f64 = 2.04e-7;
+
+/// Seconds of a feature of a point in the sparse view; of the point, by the logarithm of how many there are,
+/// because they stand in memory in no order; of a feature of it in a cluster that it is an example for, in a
+/// label that it is compared with and in a block of labels, in looking for hard negatives; and of a feature of
+/// a label, by the logarithm of how many there are, for the tree of labels.
+const WORDS: [f64; 6] = [1.05e-6, 2.5e-6, 2.21e-8, 4.83e-10, 1.54e-7, 4.75e-8];
 
 /// Seconds of a held-out point, whose candidates are described and boosted; and of a label or a point
-/// that it is compared with, by number of their vectors.
-const FUSION: [f64; 2] = [6.0e-3, 1.57e-11];
+/// that it is compared with.
+const FUSION: [f64; 2] = [6.3e-3, 2.0e-9];
 
 /// Seconds of a number of an indexed vector, and of the vector however short it is: a search waits for memory.
 /// Both times the logarithm of how many vectors there are.
-const GRAPH: [f64; 2] = [1.36e-8, 3.65e-6];
+const GRAPH: [f64; 2] = [1.82e-8, 3.21e-6];
 
-/// Bytes of a run of these stages: of any; of a number of a vector; of a feature of a point; of a held-out
-/// point.
-const MEMORY: [f64; 4] = [1.1e8, 16.6, 71.0, 1.43e5];
+/// Bytes of a run of these stages: of any; of a number of a vector; of a feature of a point and of one of a
+/// label in the sparse view; of a held-out point in the fusion.
+const MEMORY: [f64; 5] = [7.3e7, 20.4, 64.2, 176.5, 1.7e5];
 
 /// Seconds of a test point, beside what its vector takes.
 const EVALUATION: f64 = 1.7e-3;
@@ -93,11 +98,14 @@ impl LaterStages {
         let n_taught = if sizes.refit { n_first + n_train } else { n_first };
         let (n, l) = (n_train as f64, n_labels as f64);
         let words = |found: Overlap| {
-            let of_point = WORDS[0] * found.features + WORDS[1] * found.compared;
-            let of_label = WORDS[2] * found.features;
+            let [feature, point, cluster, compared, block, label] = WORDS;
+            let of_feature = feature + cluster * found.clusters + block * found.blocks;
+            let of_point =
+                of_feature * found.features + point * n.log2() + compared * found.compared;
+            let of_label = label * found.features * l.log2();
             of_point * (n_first + n_train) as f64 + of_label * 2.0 * l
         };
-        let fusion = FUSION[0] + FUSION[1] * (n + l) * dim as f64;
+        let fusion = FUSION[0] + FUSION[1] * (n + l);
         let of_points = if sizes.has_votes { graph(n_train, dim) } else { 0.0 };
         Self {
             vectors,
@@ -131,14 +139,18 @@ impl Sizes {
     /// Seconds that classifiers take of a point, all epochs together.
     fn classifiers_of_a_point(&self) -> f64 {
         let n_epochs = self.objective.n_epochs();
-        let (factor, met) = match &self.objective {
-            Objective::OneVsAll(_) => (CLASSIFIERS, self.n_labels as f64),
+        let (factor, met, batch_size) = match &self.objective {
+            Objective::OneVsAll(options) => (CLASSIFIERS, self.n_labels as f64, options.batch_size),
             Objective::Sampled(options) => {
-                (CLASSIFIERS, self.labels_met(options.batch_size, options.n_sampled))
+                let met = self.labels_met(options.batch_size, options.n_sampled);
+                (CLASSIFIERS, met, options.batch_size)
             }
-            Objective::Triplet(options) => (TRIPLETS, self.labels_met(options.batch_size, 0)),
+            Objective::Triplet(options) => {
+                (TRIPLETS, self.labels_met(options.batch_size, 0), options.batch_size)
+            }
         };
-        factor * (n_epochs * self.dim) as f64 * met
+        let of_label = factor * self.dim as f64 + LABEL_MET / batch_size.max(1) as f64;
+        n_epochs as f64 * met * of_label
     }
 
     /// The labels that a step of the classifiers looks at: those of its points, each once, and those
@@ -152,11 +164,12 @@ impl Sizes {
 
     /// Bytes that these stages take at most, all of them one after the other.
     pub(super) fn memory(&self) -> u64 {
-        let n_numbers = (self.n_train + self.n_labels) * self.dim;
-        let n_features = self.n_train as f64 * self.overlap.map_or(0.0, |found| found.features);
-        let [fixed, number, feature, held_out] = MEMORY;
-        let of_sizes = number * n_numbers as f64 + feature * n_features;
-        (fixed + of_sizes + held_out * self.n_held_out as f64) as u64
+        let (n, l) = (self.n_train as f64, self.n_labels as f64);
+        let n_features = self.overlap.map_or(0.0, |found| found.features);
+        let [fixed, number, of_point, of_label, held_out] = MEMORY;
+        let vectors = fixed + number * (n + l) * self.dim as f64;
+        let words = (of_point * n + of_label * l) * n_features;
+        (vectors + words.max(held_out * self.n_held_out as f64)) as u64
     }
 }
 
@@ -165,7 +178,8 @@ mod tests {
     use super::*;
     use crate::classifier::{ClassifierTriplet, OneVsAll, Sampled};
 
-    const OVERLAP: Overlap = Overlap { features: 16.0, compared: 4_000.0 };
+    const OVERLAP: Overlap =
+        Overlap { features: 16.0, compared: 4_000.0, blocks: 2.0, clusters: 46.0 };
 
     fn sizes() -> Sizes {
         Sizes {
@@ -221,7 +235,11 @@ mod tests {
         ] {
             assert!(more.memory() > base);
         }
-        assert!(Sizes { overlap: None, ..sizes() }.memory() < base);
+        // Stages follow one another: here fusion needs more than the sparse view, with few held out less.
+        let without_words = Sizes { overlap: None, ..sizes() };
+        assert_eq!(without_words.memory(), base);
+        let few = |sizes| Sizes { n_held_out: 100, ..sizes };
+        assert!(few(without_words).memory() < few(sizes()).memory());
     }
 
     #[test]
@@ -232,8 +250,10 @@ mod tests {
         assert!(twice.classifiers > 1.9 * base.classifiers && twice.words > 1.9 * base.words);
         assert!(twice.fusion < 1.5 * base.fusion, "it sees held-out points alone");
         for overlap in [
-            Overlap { compared: 3.0 * OVERLAP.compared, ..OVERLAP },
+            Overlap { compared: 30.0 * OVERLAP.compared, ..OVERLAP },
             Overlap { features: 3.0 * OVERLAP.features, ..OVERLAP },
+            Overlap { blocks: 9.0 * OVERLAP.blocks, ..OVERLAP },
+            Overlap { clusters: 3.0 * OVERLAP.clusters, ..OVERLAP },
         ] {
             let more = LaterStages::of(&Sizes { overlap: Some(overlap), ..sizes() });
             assert!(more.words > 1.2 * base.words && more.words < 3.0 * base.words);
