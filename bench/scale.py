@@ -6,9 +6,10 @@ Trains on made-up data sets that differ from a base in one thing at a time: poin
 words of a text, held-out points. The seconds of each stage (metrics.jsonl) are fitted by what that stage's work is
 proportional to, terms below, with factors that are not negative. With --large one of 1.3 million labels and 2.25
 million points is among them. The model is then asked about data sets that it was not fitted on: one that is larger in
-everything and, with --large, one of 600,000 labels and a million points; last, about the paper's. Made-up words say little of how long it takes to learn real ones, so the sparse view is
-trained on the texts of data sets too, where some are given. Runs are kept in bench/data/scale: what is finished is not
-run again. The tables go to standard output and to bench/results/.
+everything and, with --large, one of 600,000 labels and a million points; last, about the paper's. Made-up words say
+little of how long it takes to learn real ones, so the sparse view is trained on the texts of data sets too, where some
+are given. Runs are kept in bench/data/scale: what is finished is not run again. The tables go to standard output and to
+bench/results/.
 """
 import argparse
 import json
