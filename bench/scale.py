@@ -47,6 +47,11 @@ VOCABULARY = 100_000
 # Labels of a block, where the lists of features have FULL of them in it on average (crates/ngame/src/lexical/postings.rs).
 BLOCK = 1 << 15
 FULL = 8
+# Features of a point that hard negatives are looked for by (MOST_OF_POINT of crates/ngame/src/lexical/train.rs).
+SEARCHED = 64
+# Labels that take as long to compare with as going to a piece of a list, of those in a block: of 8, 15, 30, 60 and 100
+# the number that the runs with a million labels fit best.
+PIECE = 100
 
 # The paper's data sets: points, labels, labels a point, words a text as we cut it (32 or 128 tokens); features (words,
 # their beginnings, pairs of words) of a text, and the labels that it is compared with: 1,000 a feature, of 64 features.
@@ -136,9 +141,10 @@ def terms_of_words(points, labels, size):
     again to grow the tree of clusters."""
     features, compared = size["features"], size["compared"]
     of_points = points * features
-    blocks = min(math.ceil(size["labels"] / BLOCK), compared / (FULL * features))
-    return [of_points, points * math.log2(size["points"]), of_points * clusters_beside(size["labels"]), points * compared,
-            of_points * blocks, labels * features * math.log2(size["labels"])]
+    searched = min(features, SEARCHED)
+    blocks = min(math.ceil(size["labels"] / BLOCK), compared / (FULL * searched))
+    return [of_points, points * math.log2(size["points"]), of_points * clusters_beside(size["labels"]),
+            points * (compared + PIECE * searched * blocks), labels * features * math.log2(size["labels"])]
 
 
 def clusters_beside(labels):

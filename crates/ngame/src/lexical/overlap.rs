@@ -32,8 +32,8 @@ pub struct Overlap {
     /// The labels that a point is compared with to find its hard negatives, once for every feature they
     /// share.
     pub compared: f64,
-    /// The blocks of labels that are gone through for it, one after the other.
-    pub blocks: f64,
+    /// The pieces of lists that are gone through for it: one a feature, in every block of labels.
+    pub listed: f64,
     /// The clusters of labels that a point is an example for, where its own label lies in one of them.
     pub clusters: f64,
 }
@@ -78,12 +78,13 @@ impl Overlap {
         let features = n_features as f64 / points.len() as f64;
         let compared = of_points.iter().map(n_compared).sum::<f64>() / points.len() as f64;
         let n_labels = label_texts.len();
-        let block = block_size(n_labels, features.ceil() as usize, compared as usize);
+        let searched = features.min(MOST_OF_POINT as f64);
+        let block = block_size(n_labels, searched.ceil() as usize, compared as usize);
         let shape = Shape::of(n_labels, options.cluster_size, options.branches);
         Self {
             features,
             compared,
-            blocks: n_labels.div_ceil(block) as f64,
+            listed: searched * n_labels.div_ceil(block) as f64,
             clusters: (shape.levels as usize * shape.children) as f64,
         }
     }
@@ -139,7 +140,7 @@ mod tests {
             Overlap::estimate(&points, &by_label, &labels, &options)
         };
         // red, apple, red apple; green; red, red red. Two labels have red, the first alone the others.
-        let one = Overlap { features: 2.0, blocks: 1.0, clusters: 1.0, compared: 0.0 };
+        let one = Overlap { features: 2.0, listed: 2.0, clusters: 1.0, compared: 0.0 };
         assert_eq!(estimate(10), Overlap { compared: (4.0 + 3.0) / 3.0, ..one });
         assert_eq!(estimate(1), Overlap { compared: (3.0 + 2.0) / 3.0, ..one });
         let (none, options) = (texts(&[]), LexicalOptions::default());
